@@ -1,0 +1,1 @@
+"""The `kb` command and the supervisor behind `kb up`."""

@@ -1,0 +1,1 @@
+"""What crosses a border between services: events, envelope, flow, artefacts, HTTP models."""

@@ -1,0 +1,217 @@
+"""Every fact about a document, as frozen models. Ids, hashes, counts and verdicts; never text."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""A lower-case hexadecimal SHA-256: the name of a blob."""
+
+Project = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+"""A 128-bit id in lower-case hexadecimal."""
+
+Lane = Literal["live", "bulk"]
+Stage = Literal["ingest", "converter", "scanner", "indexer"]
+ScanSubject = Literal["parsed", "converted"]
+Verdict = Literal["clean", "quarantine", "block"]
+Severity = Literal["low", "medium", "high"]
+
+
+class Event(BaseModel):
+    """A fact about one version of one document. `source_id` is the SHA-256 of its bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    schema_version: ClassVar[int] = 1
+    category: ClassVar[Literal["document", "version"]] = "version"
+
+    project: Project
+    document_id: Id
+    version_id: Id
+    source_id: Sha256
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: a document's line of versions, or the life of one version."""
+        key = self.document_id if self.category == "document" else self.version_id
+        return f"{self.category}-{key}"
+
+
+class Part(BaseModel):
+    """A value inside an event."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class DocumentReceived(Event):
+    """Bytes were accepted as a version of a document, and are in the blob store."""
+
+    category = "document"
+    source_key: str = Field(max_length=2048)
+    name: str = Field(max_length=1024)
+    media_type: str = Field(max_length=255)
+    size_bytes: int = Field(gt=0)
+    valid_from: AwareDatetime
+    supersedes: Id | None = None
+    trusted: bool = False
+    attempt: int = Field(1, ge=1)
+    via: Literal["upload", "text", "dropzone", "url", "watch", "crawl"] = "upload"
+
+
+class Parsed(Event):
+    """The deterministic parse is in the blob `parsed_sha256` (a `ParsedDocument`)."""
+
+    parsed_sha256: Sha256
+    parser: str
+    language: str
+    pages: int | None = None
+    warnings: tuple[str, ...] = ()
+    reused: bool = False
+
+
+class Finding(Part):
+    """One hit of one rule; byte offsets into the scanned Markdown, -1 in hidden text."""
+
+    rule: str
+    severity: Severity
+    byte_start: int
+    byte_end: int
+    count: int = 1
+
+
+class ScanVerdict(Event):
+    """The scanner's judgement of one exact text: `text_sha256` names the scanned blob.
+
+    `subject` parsed: a `ParsedDocument`; converted: a body, judged with its `meta_sha256`.
+    """
+
+    subject: ScanSubject
+    text_sha256: Sha256
+    meta_sha256: Sha256 | None = None
+    verdict: Verdict
+    score: float = Field(ge=0, le=1)
+    findings: tuple[Finding, ...] = ()
+    ruleset: str
+    bypassed: bool = False
+
+
+class Converted(Event):
+    """The canonical Markdown is in the blob `body_sha256`, its `BodyMeta` in `meta_sha256`."""
+
+    body_sha256: Sha256
+    meta_sha256: Sha256
+    body_bytes: int = Field(ge=0)
+    converter: str
+    language: str
+
+
+class Chunked(Event):
+    """The body was cut; the blob `chunks_sha256` is a `ChunkManifest`."""
+
+    body_sha256: Sha256
+    meta_sha256: Sha256
+    chunks_sha256: Sha256
+    chunk_count: int = Field(ge=0)
+    chunker: str
+
+
+class Indexed(Event):
+    """Every chunk is in the keyword and the vector index of the project's live generation."""
+
+    body_sha256: Sha256
+    chunks_sha256: Sha256
+    chunk_count: int = Field(ge=0)
+    embedder: str
+    embedded: int = Field(ge=0)
+    reused: int = Field(ge=0)
+
+
+class Window(Part):
+    """A span of valid time [valid_from, valid_until) in which a version is the valid one."""
+
+    version_id: Id
+    valid_from: AwareDatetime
+    valid_until: AwareDatetime | None = None
+
+
+class Superseded(Event):
+    """Another version of the document took this one's place; `windows` is the whole line."""
+
+    category = "document"
+    by_version_id: Id
+    valid_until: AwareDatetime
+    windows: tuple[Window, ...]
+
+
+class Reinstated(Event):
+    """Content returned to an earlier version; `windows` is the whole line of the document."""
+
+    category = "document"
+    supersedes: Id
+    valid_from: AwareDatetime
+    windows: tuple[Window, ...]
+
+
+class Released(Event):
+    """A person let a quarantined text through."""
+
+    subject: ScanSubject
+    text_sha256: Sha256
+    meta_sha256: Sha256 | None = None
+    reviewer: str
+    reason: str = Field(max_length=500)
+
+
+class Rejected(Event):
+    """A person refused a quarantined text for good."""
+
+    subject: ScanSubject
+    text_sha256: Sha256
+    reviewer: str
+    reason: str = Field(max_length=500)
+
+
+class Erased(Event):
+    """Bytes, text and vectors of a version are gone; only this tombstone stays."""
+
+    category = "document"
+    reason: Literal["blocked", "request"]
+    blobs: int = Field(ge=0)
+
+
+class Failed(Event):
+    """The version cannot go on at `stage`. `code` is a stable problem type, `reason` is for people."""
+
+    stage: Stage
+    code: str = Field(pattern=r"^[a-z0-9-]+$")
+    reason: str = Field(max_length=500)
+    attempts: int = Field(1, ge=1)
+
+
+EVENTS: dict[str, type[Event]] = {
+    cls.__name__: cls
+    for cls in (
+        DocumentReceived, Parsed, ScanVerdict, Converted, Chunked, Indexed, Superseded,
+        Reinstated, Released, Rejected, Erased, Failed,
+    )
+}  # fmt: skip
+"""Current shape of every event, by its type name."""
+
+
+def wire_type(cls: type[Event]) -> str:
+    """`DocumentReceived.v1`: the name that schemas, samples and subjects share."""
+    return f"{cls.__name__}.v{cls.schema_version}"
+
+
+def subject(lane: Lane, type_: str, schema_version: int | Literal["*"]) -> str:
+    """JetStream subject of a stored event; `*` as version for a subscription."""
+    suffix = "*" if schema_version == "*" else f"v{schema_version}"
+    return f"kb.evt.{lane}.{type_}.{suffix}"
+
+
+def utc(moment: datetime) -> str:
+    """RFC 3339 in UTC."""
+    from datetime import UTC
+
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,95 @@
+"""THE table: what happens after what. Subscriptions, rights, provisioning, docs and tests read it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.events import (
+    Chunked,
+    Converted,
+    DocumentReceived,
+    Erased,
+    Event,
+    Failed,
+    Indexed,
+    Parsed,
+    Rejected,
+    Reinstated,
+    Released,
+    ScanVerdict,
+    Superseded,
+)
+
+Marker = Literal["HTTP", "ANY"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """When `consumes` happened, `service` acts, and one or more of `emits` follow.
+
+    `HTTP`: a person's request. `ANY`: the service reads the whole log in order (a projection).
+    """
+
+    consumes: type[Event] | Marker
+    service: str
+    emits: tuple[type[Event], ...]
+    why: str
+
+
+FLOW: tuple[Step, ...] = (
+    Step("HTTP", "ingest", (DocumentReceived, Reinstated), "bytes in, identity and version decided"),
+    Step(DocumentReceived, "converter", (Parsed, Failed), "deterministic parse in a child process"),
+    Step(Parsed, "scanner", (ScanVerdict, Failed), "first scan: the parse, hidden text included"),
+    Step(ScanVerdict, "converter", (Converted, Failed), "a clean parse becomes canonical Markdown"),
+    Step(Released, "converter", (Converted, Failed), "so does a parse that a person released"),
+    Step(Converted, "scanner", (ScanVerdict, Failed), "second scan: the exact text to be indexed"),
+    Step(ScanVerdict, "indexer", (Chunked, Failed), "a clean body is cut into passages"),
+    Step(Released, "indexer", (Chunked, Failed), "so is a body that a person released"),
+    Step(Chunked, "indexer", (Indexed, Failed), "passages go to the keyword and vector index"),
+    Step(Indexed, "ingest", (Superseded, Failed), "valid time of the document's versions settled"),
+    Step(ScanVerdict, "ingest", (Erased, Failed), "a blocked version's bytes and text are deleted"),
+    Step("HTTP", "scanner", (Released, Rejected), "a person reviews what is in quarantine"),
+    Step(Superseded, "indexer", (Failed,), "new validity reaches the vector payload"),
+    Step(Reinstated, "indexer", (Failed,), "so does a reinstatement"),
+    Step(Erased, "indexer", (Failed,), "an erased version leaves both indexes"),
+    Step("ANY", "search", (), "documents, versions, jobs: the read projection"),
+    Step("ANY", "ui", (), "live event stream"),
+)
+
+SERVICES: tuple[str, ...] = ("ingest", "scanner", "converter", "indexer", "search", "ui")
+
+
+def consumed_by(service: str) -> tuple[Step, ...]:
+    """The steps in which `service` works on an event from JetStream."""
+    return tuple(s for s in FLOW if s.service == service and not isinstance(s.consumes, str))
+
+
+def emitted_by(service: str) -> frozenset[str]:
+    """Type names that `service` may append to the log; the database enforces it."""
+    return frozenset(e.__name__ for s in FLOW if s.service == service for e in s.emits)
+
+
+def kebab(name: str) -> str:
+    """`DocumentReceived` → `document-received`."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+def durable(service: str, consumes: type[Event], lane: str) -> str:
+    """Name of the JetStream consumer: `scanner-parsed-live`."""
+    return f"{service}-{kebab(consumes.__name__)}-{lane}"
+
+
+def handler_name(consumes: type[Event]) -> str:
+    """`DocumentReceived` → `on_document_received`."""
+    return f"on_{kebab(consumes.__name__).replace('-', '_')}"
+
+
+def table() -> str:
+    """The flow as a Markdown table, for README and docs."""
+    rows = ["| when this happened | this service | then one of these follows | why |", "|---|---|---|---|"]
+    for s in FLOW:
+        what = {"HTTP": "*(a request)*", "ANY": "*(every event)*"}.get(
+            s.consumes if isinstance(s.consumes, str) else "", ""
+        ) or f"`{s.consumes.__name__}`"  # type: ignore[union-attr]
+        then = " · ".join(f"`{e.__name__}`" for e in s.emits) or "*(projection)*"
+        rows.append(f"| {what} | {s.service} | {then} | {s.why} |")
+    return "\n".join(rows)

@@ -1,0 +1,26 @@
+"""Pure `dict → dict` steps from version N to N+1 of an event type, chained on read."""
+
+from collections.abc import Callable
+from typing import Any
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+"""`("DocumentReceived", 1)` lifts v1 to v2. History is never edited; this table only grows."""
+
+
+def upcast(
+    type_: str,
+    stored: int,
+    current: int,
+    data: dict[str, Any],
+    table: dict[tuple[str, int], Upcaster] = UPCASTERS,
+) -> dict[str, Any]:
+    """Lift `data` of version `stored` to version `current`.
+
+    Raises:
+        KeyError: a step is missing in the table.
+    """
+    for version in range(stored, current):
+        data = table[type_, version](data)
+    return data

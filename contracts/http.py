@@ -1,0 +1,212 @@
+"""Bodies of the public HTTP API. `Hit` and `QueryReply` are a contract: fields are only ever added."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from contracts.events import Project, Stage, Window
+
+
+def _moment(value: object) -> object:
+    """A bare day means its last instant in UTC: `as_of` a day sees what became valid on that day."""
+    if isinstance(value, str) and len(value) == 10:
+        return f"{date.fromisoformat(value)}T23:59:59.999999Z"
+    return value
+
+
+def _day(value: object) -> object:
+    """A bare day means its first instant in UTC."""
+    if isinstance(value, str) and len(value) == 10:
+        return f"{date.fromisoformat(value)}T00:00:00Z"
+    return value
+
+
+AsOf = Annotated[AwareDatetime, BeforeValidator(_moment)]
+"""A day (`2025-12-30`: its end, UTC) or an instant with zone."""
+
+ValidFrom = Annotated[AwareDatetime, BeforeValidator(_day)]
+"""A day (`2025-12-30`: its start, UTC) or an instant with zone."""
+
+
+class Body(BaseModel):
+    """A JSON body; unknown request fields are an error, so that a typing mistake is seen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class QueryRequest(Body):
+    """`POST /query`."""
+
+    query: str = Field(min_length=1, max_length=8192)
+    top_k: int = Field(5, ge=1, le=100)
+    as_of: AsOf | None = None
+    include_historical: bool = False
+    project: Project = "default"
+
+
+class Hit(Body):
+    """A passage that can be cited.
+
+    `byte_start`, `byte_end`: UTF-8 bytes into the Markdown body of `GET /documents/{source_id}/body`.
+    `text`: the embedded text (breadcrumb, context, passage), fenced as untrusted data.
+    """
+
+    chunk_id: str
+    source_id: str
+    heading_path: list[str]
+    byte_start: int
+    byte_end: int
+    valid_until: datetime | None
+    text: str
+    score: float
+    rrf_score: float
+    rerank_score: float | None = None
+    document_id: str
+    version_id: str
+    project: str
+    title: str
+    language: str
+    valid_from: datetime
+    dense_rank: int | None = None
+    keyword_rank: int | None = None
+
+
+class QueryReply(Body):
+    """Hits in order of `score`; `score_kind` says which score that is."""
+
+    results: list[Hit]
+    reranked: bool
+    score_kind: Literal["rrf", "rerank"]
+    position: int
+    """The log position that the answer reflects."""
+
+
+Status = Literal[
+    "received", "parsed", "converting", "scanning", "chunking", "indexing", "indexed",
+    "review", "rejected", "blocked", "failed", "erased",
+]  # fmt: skip
+"""Where a version is. `indexed` and after are final, `review` waits for a person."""
+
+FINAL: frozenset[str] = frozenset({"indexed", "review", "rejected", "blocked", "failed", "erased"})
+
+
+class VersionView(Body):
+    """One version: the manifest."""
+
+    version_id: str
+    document_id: str
+    source_id: str
+    project: str
+    source_key: str
+    name: str
+    title: str
+    media_type: str
+    size_bytes: int
+    language: str | None
+    status: Status
+    verdict: str | None
+    parser: str | None
+    converter: str | None
+    embedder: str | None
+    body_sha256: str | None
+    body_bytes: int | None
+    chunk_count: int | None
+    error: dict[str, Any] | None
+    received_at: datetime
+    valid_from: datetime
+    valid_until: datetime | None
+    current: bool
+    windows: list[Window] = []
+    job_id: str
+    trusted: bool = False
+
+
+class DocumentView(VersionView):
+    """A document: its current version's manifest and the line of all versions, oldest first."""
+
+    versions: list[VersionView] = []
+
+
+class DocumentPage(Body):
+    """A page of documents, newest first; `next` is the cursor of the following page."""
+
+    documents: list[VersionView]
+    next: str | None
+
+
+class JobView(Body):
+    """An ingest: one job per accepted version (`attempt` counts retries after a failure)."""
+
+    job_id: str
+    project: str
+    document_id: str
+    version_id: str
+    name: str
+    status: Status
+    stage: Stage | None
+    done: bool
+    chunk_count: int | None
+    error: dict[str, Any] | None
+    started_at: datetime
+    updated_at: datetime
+
+
+class JobPage(Body):
+    """A page of jobs, newest first."""
+
+    jobs: list[JobView]
+    next: str | None
+
+
+class TextUpload(Body):
+    """`POST /documents` with JSON: a text instead of a file."""
+
+    text: str = Field(min_length=1)
+    name: str = Field("note.md", max_length=255)
+    project: Project = "default"
+    source: str | None = Field(None, max_length=2048)
+    supersedes: str | None = None
+    valid_from: ValidFrom | None = None
+    trusted: bool = False
+    lane: Literal["live", "bulk"] = "live"
+
+
+class Accepted(Body):
+    """`POST /documents`: 202 with a new job, or 200 with `duplicate_of` (a `version_id`)."""
+
+    job_id: str
+    project: str
+    document_id: str
+    version_id: str
+    source_id: str
+    position: int
+    duplicate_of: str | None = None
+    reinstated: bool = False
+
+
+class JournalEntry(Body):
+    """One event of a document's life."""
+
+    position: int
+    type: str
+    at: datetime
+    actor: str
+    version_id: str | None
+    data: dict[str, Any]
+
+
+class Journal(Body):
+    """`GET /documents/{id}/journal`, oldest first."""
+
+    document_id: str
+    entries: list[JournalEntry]
+
+
+class Problem(Body):
+    """RFC 9457 `application/problem+json`; `type` is stable: `urn:kb:problem:<code>`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = ""

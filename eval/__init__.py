@@ -1,0 +1,1 @@
+"""Figures: benchmarks and retrieval evaluation."""

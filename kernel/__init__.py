@@ -1,0 +1,1 @@
+"""How a service talks to Postgres, JetStream, blobs, models and the outside."""

@@ -1,0 +1,33 @@
+"""Three kinds of failure: an outcome (an event), a transient fault (a retry), a bug (a dead letter)."""
+
+
+class KbError(Exception):
+    """Root of every error that this project raises on purpose."""
+
+
+class Refusal(KbError):
+    """A business outcome: the document or request cannot be accepted as it is.
+
+    `code` is a stable, kebab-case problem type; `reason` is one line for a person, without any
+    text of the document. Handlers turn it into a `Failed` event, HTTP into problem+json.
+    """
+
+    def __init__(self, code: str, reason: str, *, status: int = 422) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code, self.reason, self.status = code, reason, status
+
+
+class Retry(KbError):
+    """A transient fault (a store or model is away): the delivery is repeated, and never counted out."""
+
+    def __init__(self, reason: str, *, after: float = 1.0) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class WrongVersion(KbError):
+    """The stream moved on since it was read; `actual` is its version now."""
+
+    def __init__(self, stream_id: str, expected: int) -> None:
+        super().__init__(f"{stream_id} is no longer at version {expected}")
+        self.stream_id, self.expected = stream_id, expected

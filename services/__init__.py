@@ -1,0 +1,1 @@
+"""The six services. They never import each other."""

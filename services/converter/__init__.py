@@ -1,0 +1,1 @@
+"""Deterministic parse and canonical Markdown."""

@@ -1,0 +1,1 @@
+"""Passages, embeddings, both indexes, rebuilds."""

@@ -1,0 +1,1 @@
+"""Bytes in: document identity, versions, valid time."""

@@ -1,0 +1,1 @@
+"""Prompt-injection scan and verdicts."""

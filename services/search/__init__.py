@@ -1,0 +1,1 @@
+"""Questions and the read projection."""

@@ -1,0 +1,1 @@
+"""The web page, sign-in and the front door."""
