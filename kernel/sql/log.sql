@@ -1,0 +1,57 @@
+-- name: append^
+-- Append events to one stream through the only door.
+SELECT status, last_version, last_position FROM log.append(:stream_id, :expected, :events);
+
+-- name: head$
+-- Position of the newest event.
+SELECT position FROM log.head;
+
+-- name: read
+-- Events after a position, in order.
+SELECT * FROM log.event WHERE position > :after ORDER BY position LIMIT :limit;
+
+-- name: stream
+-- All events of one stream, oldest first.
+SELECT * FROM log.event WHERE stream_id = :stream_id ORDER BY version;
+
+-- name: streams
+-- All events of several streams, in log order.
+SELECT * FROM log.event WHERE stream_id = ANY(:stream_ids::text[]) ORDER BY position;
+
+-- name: known$
+-- Is this event in the log?
+SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id);
+
+-- name: received^
+-- The newest receipt of a version.
+SELECT * FROM log.event
+ WHERE stream_id = :stream_id AND type = 'DocumentReceived' AND data ->> 'version_id' = :version_id
+ ORDER BY version DESC LIMIT 1;
+
+-- name: cleared$
+-- Was this exact text (and its meta) judged clean, or released by a person?
+SELECT EXISTS (
+  SELECT FROM log.event
+   WHERE data ->> 'text_sha256' = :text_sha256
+     AND data ->> 'meta_sha256' = :meta_sha256
+     AND project = :project
+     AND (type = 'Released' OR (type = 'ScanVerdict' AND data ->> 'verdict' = 'clean'))
+     AND type IN ('ScanVerdict', 'Released')
+);
+
+-- name: identity_key$
+-- Key of the id HMAC.
+SELECT key FROM log.identity;
+
+-- name: count_failure$
+-- One more failed attempt of a consumer at an event; returns how many there were.
+INSERT INTO log.failure AS f (consumer, event_id, position, stream_id, error_type, error, state)
+VALUES (:consumer, :event_id, :position, :stream_id, :error_type, :error, 'retrying')
+ON CONFLICT (consumer, event_id) DO UPDATE
+  SET attempts = f.attempts + 1, error_type = excluded.error_type, error = excluded.error,
+      state = 'retrying', last_at = now()
+RETURNING attempts;
+
+-- name: settle_failure!
+-- An event that failed before is done, or dead.
+UPDATE log.failure SET state = :state, last_at = now() WHERE consumer = :consumer AND event_id = :event_id;
