@@ -1,0 +1,35 @@
+"""Waiting in tests: poll with a deadline, never sleep and assert."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def eventually(
+    predicate: Callable[[], T | Awaitable[T]], *, deadline: float = 15.0, every: float = 0.02
+) -> T:
+    """The first truthy result of `predicate` (plain or async) within `deadline` seconds.
+
+    An AssertionError inside the predicate counts as "not yet".
+
+    Raises:
+        AssertionError: nothing truthy in time; tells the last result or assertion.
+    """
+    until = time.monotonic() + deadline
+    while True:
+        last: object
+        try:
+            result = predicate()
+            value: T = await result if inspect.isawaitable(result) else result  # type: ignore[assignment]
+            if value:
+                return value
+            last = value
+        except AssertionError as failed:
+            last = failed
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {deadline} s; the last answer was {last!r}")
+        await asyncio.sleep(every)
