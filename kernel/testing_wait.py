@@ -24,7 +24,7 @@ async def eventually(
         last: object
         try:
             result = predicate()
-            value: T = await result if inspect.isawaitable(result) else result  # type: ignore[assignment]
+            value: T = await result if inspect.isawaitable(result) else result
             if value:
                 return value
             last = value
