@@ -1,0 +1,172 @@
+"""Bytes under their SHA-256: a local folder, S3, GCS or Azure through obstore."""
+
+import hashlib
+import os
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+from uuid import uuid4
+
+import obstore
+from obstore.store import LocalStore, from_url
+
+from kernel.errors import Refusal, Retry
+
+HEAD_BYTES = 65536
+
+
+def sha256(data: bytes) -> str:
+    """Lower-case hexadecimal SHA-256: the name of a blob."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A streamed upload that is in the store; `head` holds its first bytes, to tell its type."""
+
+    sha256: str
+    size_bytes: int
+    head: bytes
+
+
+def _key(name: str) -> str:
+    return f"{name[:2]}/{name[2:4]}/{name}"
+
+
+class Blobs:
+    """The blob store. Writing the same bytes twice is writing them once.
+
+    A blob is written under a temporary name and renamed, so a name never points at half a file.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._root: Path | None = None
+        if "://" in url:
+            self._store: Any = from_url(url)
+        else:
+            self._root = Path(url).absolute()
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._store = LocalStore(self._root)
+
+    async def put(self, data: bytes) -> str:
+        """Store bytes; returns their SHA-256."""
+        name = sha256(data)
+        if not await self.exists(name):
+            temporary = f"tmp/{uuid4().hex}"
+            with _transient():
+                await obstore.put_async(self._store, temporary, data)
+                await self._publish(temporary, name)
+        return name
+
+    async def put_stream(self, chunks: AsyncIterable[bytes], *, limit: int) -> Stored:
+        """Store a stream without ever holding it in memory.
+
+        Args:
+            chunks: the bytes.
+            limit: most bytes to take.
+
+        Raises:
+            Refusal: `empty-document`, or `too-large` as soon as the limit is passed; nothing stays.
+        """
+        temporary = f"tmp/{uuid4().hex}"
+        digest, size, head = hashlib.sha256(), 0, b""
+        try:
+            with _transient():
+                async with obstore.open_writer_async(self._store, temporary) as writer:
+                    async for chunk in chunks:
+                        size += len(chunk)
+                        if size > limit:
+                            raise Refusal("too-large", f"more than {limit} bytes", status=413)
+                        digest.update(chunk)
+                        head += chunk[: HEAD_BYTES - len(head)]
+                        await writer.write(chunk)
+                if size == 0:
+                    raise Refusal("empty-document", "the file is empty")
+                name = digest.hexdigest()
+                await self._publish(temporary, name)
+        except BaseException:
+            await self._discard(temporary)
+            raise
+        return Stored(name, size, head)
+
+    async def get(self, name: str) -> bytes:
+        """The bytes of a blob.
+
+        Raises:
+            FileNotFoundError: there is no such blob (never stored, or erased).
+        """
+        with _transient():
+            result = await obstore.get_async(self._store, _key(name))
+            return bytes(await result.bytes_async())
+
+    async def exists(self, name: str) -> bool:
+        """Is the blob there?"""
+        try:
+            with _transient():
+                await obstore.head_async(self._store, _key(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    async def delete(self, name: str) -> bool:
+        """Remove a blob; False if it was not there."""
+        if not await self.exists(name):
+            return False
+        with suppress(FileNotFoundError), _transient():
+            await obstore.delete_async(self._store, _key(name))
+        return True
+
+    @asynccontextmanager
+    async def local_path(self, name: str) -> AsyncIterator[Path]:
+        """A file with the blob's bytes, read-only: the store's own when it is a local folder.
+
+        Raises:
+            FileNotFoundError: there is no such blob.
+        """
+        if self._root is not None:
+            path = self._root / _key(name)
+            if not path.exists():
+                raise FileNotFoundError(name)
+            yield path
+            return
+        with NamedTemporaryFile(prefix="kb-blob-") as file:
+            with _transient():
+                result = await obstore.get_async(self._store, _key(name))
+                async for part in result.stream():
+                    file.write(part)
+            file.flush()
+            yield Path(file.name)
+
+    async def _publish(self, temporary: str, name: str) -> None:
+        """Give a finished upload its name. On a local folder it is flushed to disk first."""
+        if self._root is not None:
+            _sync(self._root / temporary)
+        await obstore.rename_async(self._store, temporary, _key(name), overwrite=True)
+
+    async def _discard(self, temporary: str) -> None:
+        with suppress(FileNotFoundError, obstore.exceptions.BaseError):
+            await obstore.delete_async(self._store, temporary)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _transient:  # noqa: N801 - reads as a statement
+    """A store that is away is a retry; a blob that is not there is not."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, obstore.exceptions.NotFoundError):
+            raise FileNotFoundError(str(error)) from error
+        if isinstance(error, obstore.exceptions.BaseError):
+            raise Retry(f"blob store: {error}", after=2) from error

@@ -1,0 +1,260 @@
+"""The append-only log in Postgres: the only truth, and the outbox of the bus."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID, uuid5
+
+import asyncpg
+
+from contracts.envelope import Envelope
+from contracts.events import DocumentReceived, Event, Lane
+from kernel.db import queries
+from kernel.errors import WrongVersion
+
+ANY_VERSION = -1
+NEW_STREAM = 0
+REACTIONS = UUID("6f1d6c1e-6f3a-5c56-9d0e-5f7a0c1b9e11")
+"""Namespace of the ids of reactions."""
+
+
+def reaction_id(cause: UUID, handler: str, ordinal: int | str = 0) -> UUID:
+    """Id of the n-th event that `handler` emits because of `cause`: the same on every delivery."""
+    return uuid5(REACTIONS, f"{cause}|{handler}|{ordinal}")
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An event on its way into the log."""
+
+    event: Event
+    event_id: UUID
+    correlation_id: UUID
+    actor: str
+    causation_id: UUID | None = None
+    lane: Lane = "live"
+    traceparent: str | None = None
+    occurred_at: datetime | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """The JSON that `log.append` takes."""
+        return {
+            "event_id": str(self.event_id),
+            "type": type(self.event).__name__,
+            "schema_version": self.event.schema_version,
+            "lane": self.lane,
+            "project": self.event.project,
+            "causation_id": str(self.causation_id) if self.causation_id else None,
+            "correlation_id": str(self.correlation_id),
+            "actor": self.actor,
+            "traceparent": self.traceparent,
+            "occurred_at": (self.occurred_at or datetime.now(UTC)).isoformat(),
+            "data": self.event.model_dump(mode="json"),
+        }
+
+
+def reactions(
+    cause: Envelope, handler: str, events: Sequence[Event], *, traceparent: str | None = None
+) -> list[Pending]:
+    """What `handler` emits because of `cause`, with deterministic ids."""
+    return [
+        Pending(
+            event=event,
+            event_id=reaction_id(cause.event_id, handler, n),
+            correlation_id=cause.correlation_id,
+            causation_id=cause.event_id,
+            actor=f"svc:{handler.partition('.')[0]}",
+            lane=cause.lane,
+            traceparent=traceparent,
+        )
+        for n, event in enumerate(events)
+    ]
+
+
+@dataclass(frozen=True)
+class Appended:
+    """`duplicate`: every event was in the log already, and nothing was written."""
+
+    status: Literal["appended", "duplicate"]
+    version: int
+    position: int
+
+
+def to_envelope(row: asyncpg.Record) -> Envelope:
+    """A row of `log.event` as an envelope; `data` may come as text from a pool without the codec."""
+    fields = dict(row)
+    if isinstance(fields["data"], str):
+        fields["data"] = json.loads(fields["data"])
+    return Envelope.model_validate(fields)
+
+
+class Log:
+    """Appends and reads. Every method is one short statement; none holds a transaction open."""
+
+    def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
+        self.pool = pool
+        self._sql = queries("kernel.sql", "log")
+
+    async def append(self, pending: Sequence[Pending], *, expected: int = ANY_VERSION) -> Appended:
+        """Append events of one stream, in one transaction.
+
+        Args:
+            pending: one or more events, all of one stream.
+            expected: `ANY_VERSION`, `NEW_STREAM`, or the version that the stream must have.
+
+        Raises:
+            WrongVersion: the stream moved on.
+            ValueError: no events, or events of several streams.
+            asyncpg.PostgresError: KB002 ids partly known, KB005 the role does not own the type.
+        """
+        streams = {p.event.stream_id for p in pending}
+        if len(streams) != 1:
+            raise ValueError(f"one stream at a time, not {len(streams)}")
+        stream_id = streams.pop()
+        try:
+            row = await self._sql.append(
+                self.pool,
+                stream_id=stream_id,
+                expected=expected,
+                events=[p.to_row() for p in pending],
+            )
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == "KB001":
+                raise WrongVersion(stream_id, expected) from error
+            raise
+        return Appended(row["status"], row["last_version"], row["last_position"])
+
+    async def head(self) -> int:
+        """Position of the newest event; 0 in an empty log."""
+        return int(await self._sql.head(self.pool))
+
+    async def read(self, after: int, limit: int = 1000) -> list[Envelope]:
+        """Up to `limit` events after position `after`, in order, without gaps."""
+        return [to_envelope(r) async for r in self._sql.read(self.pool, after=after, limit=limit)]
+
+    async def stream(self, stream_id: str) -> list[Envelope]:
+        """All events of a stream, oldest first; empty if it does not exist."""
+        return [to_envelope(r) async for r in self._sql.stream(self.pool, stream_id=stream_id)]
+
+    async def streams(self, stream_ids: Sequence[str]) -> list[Envelope]:
+        """All events of several streams in log order."""
+        rows = self._sql.streams(self.pool, stream_ids=list(stream_ids))
+        return [to_envelope(r) async for r in rows]
+
+    async def known(self, event_id: UUID) -> bool:
+        """Is this event in the log?"""
+        return bool(await self._sql.known(self.pool, event_id=event_id))
+
+    async def received(self, event: Event) -> DocumentReceived:
+        """The newest receipt of the version that `event` is about.
+
+        Raises:
+            LookupError: there is none (a bug: every version begins with its receipt).
+        """
+        row = await self._sql.received(
+            self.pool, stream_id=f"document-{event.document_id}", version_id=event.version_id
+        )
+        if row is None:
+            raise LookupError(f"no receipt of version {event.version_id}")
+        received = to_envelope(row).event()
+        assert isinstance(received, DocumentReceived)  # noqa: S101 - the query asks for this type
+        return received
+
+    async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
+        """Did a scan judge exactly this text and meta clean, or a person release it?"""
+        return bool(
+            await self._sql.cleared(
+                self.pool, project=project, text_sha256=text_sha256, meta_sha256=meta_sha256
+            )
+        )
+
+    async def identity_key(self) -> bytes:
+        """Key of the HMAC behind document and version ids."""
+        return bytes(await self._sql.identity_key(self.pool))
+
+    async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int:
+        """Record a failed attempt; returns how many there were."""
+        return int(
+            await self._sql.count_failure(
+                self.pool,
+                consumer=consumer,
+                event_id=str(cause.event_id),
+                position=cause.position,
+                stream_id=cause.stream_id,
+                error_type=type(error).__name__,
+                error=str(error)[:500],
+            )
+        )
+
+    async def settle_failure(
+        self, consumer: str, event_id: UUID | str, state: Literal["dead", "resolved"]
+    ) -> None:
+        """An event that failed before is done, or given up."""
+        await self._sql.settle_failure(
+            self.pool, consumer=consumer, event_id=str(event_id), state=state
+        )
+
+    async def follow(
+        self, after: int, *, limit: int = 1000, poll: float = 0.5
+    ) -> AsyncIterator[list[Envelope]]:
+        """Batches of events after `after`, for ever; an empty batch when `poll` seconds passed.
+
+        NOTIFY wakes it early. A dead LISTEN session is not noticed by asyncpg, so the poll is the
+        truth.
+        """
+        async with Waker(self.pool) as waker:
+            while True:
+                batch = await self.read(after, limit)
+                if batch:
+                    after = batch[-1].position
+                yield batch
+                if len(batch) < limit:
+                    await waker.wait(poll)
+
+
+class Waker:
+    """Wakes a reader when the log grew. Losing its session costs latency, never an event."""
+
+    def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
+        self._pool = pool
+        self._grew = asyncio.Event()
+        self._connection: Any = None
+
+    async def __aenter__(self) -> "Waker":
+        await self._listen()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._release()
+
+    async def wait(self, timeout: float) -> None:
+        """Return when the log grew or after `timeout` seconds."""
+        if self._connection is None or self._connection.is_closed():
+            await self._release()
+            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await self._listen()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._grew.wait(), timeout)
+        self._grew.clear()
+
+    async def _listen(self) -> None:
+        self._connection = await self._pool.acquire()
+        await self._connection.add_listener("log_head", self._wake)
+
+    async def _release(self) -> None:
+        if self._connection is None:
+            return
+        connection, self._connection = self._connection, None
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            await connection.remove_listener("log_head", self._wake)
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            await self._pool.release(connection)
+
+    def _wake(self, *_: object) -> None:
+        self._grew.set()
+
+

@@ -1,0 +1,129 @@
+"""The stream and the durable consumers on JetStream, made from the flow table by one command."""
+
+from collections.abc import Iterator, Mapping
+
+import nats
+import nats.errors
+from nats.js import JetStreamContext
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import NotFoundError
+
+from contracts.events import Event, Lane, subject
+from contracts.flow import SERVICES, consumed_by, durable
+
+STREAM = "KB_EVENTS"
+LANES: tuple[Lane, ...] = ("live", "bulk")
+ACK_WAIT = 20.0
+"""Seconds after which a silent worker is taken for dead; workers say "in progress" every quarter."""
+MAX_ACK_PENDING = 64
+
+
+def stream_config(replicas: int = 1) -> StreamConfig:
+    """`KB_EVENTS`: a cache of the log with a horizon of 14 days. Deletion by sequence stays allowed
+    (erasure), purging does not."""
+    return StreamConfig(
+        name=STREAM,
+        subjects=["kb.evt.>"],
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        discard=DiscardPolicy.OLD,
+        max_age=14 * 86400,
+        max_msg_size=256 * 1024,
+        num_replicas=replicas,
+        duplicate_window=120,
+        allow_direct=True,
+        deny_purge=True,
+    )
+
+
+def consumers() -> Iterator[tuple[str, type[Event], Lane]]:
+    """`(service, event, lane)` of every durable consumer."""
+    for service in SERVICES:
+        for step in consumed_by(service):
+            assert not isinstance(step.consumes, str)  # noqa: S101 - consumed_by leaves markers out
+            for lane in LANES:
+                yield service, step.consumes, lane
+
+
+def consumer_config(service: str, event: type[Event], lane: Lane) -> ConsumerConfig:
+    """A pull consumer without server back-off (it would replace `ack_wait`) and without
+    `max_deliver` (a message past it is stuck for ever): the kernel counts and gives up."""
+    return ConsumerConfig(
+        durable_name=durable(service, event, lane),
+        filter_subject=subject(lane, event.__name__, "*"),
+        ack_policy=AckPolicy.EXPLICIT,
+        deliver_policy=DeliverPolicy.ALL,
+        ack_wait=ACK_WAIT,
+        max_deliver=-1,
+        max_ack_pending=MAX_ACK_PENDING,
+    )
+
+
+async def provision(nats_url: str, *, replicas: int = 1) -> None:
+    """Create or update the stream and all consumers. Services only bind to what is made here."""
+    connection = await nats.connect(nats_url)
+    try:
+        js = connection.jetstream()
+        await _stream(js, stream_config(replicas))
+        for service, event, lane in consumers():
+            await js.add_consumer(STREAM, consumer_config(service, event, lane))
+    finally:
+        await connection.close()
+
+
+async def _stream(js: JetStreamContext, config: StreamConfig) -> None:
+    try:
+        await js.stream_info(STREAM)
+    except NotFoundError:
+        await js.add_stream(config)
+    else:
+        await js.update_stream(config)
+
+
+def nats_config(users: Mapping[str, str]) -> str:
+    """Server configuration: one user a service with the least it needs.
+
+    Args:
+        users: user name (`relay`, `admin`, or a service) → password.
+
+    Only `relay` may publish events, so a compromised parser cannot forge one on the bus. `admin`
+    provisions.
+    """
+    entries = []
+    for name, password in users.items():
+        publish, subscribe = _rights(name)
+        entries.append(
+            f'    {{ user: "{name}", password: "{password}", permissions: {{\n'
+            f"      publish: [{', '.join(map(_quote, publish))}]\n"
+            f"      subscribe: [{', '.join(map(_quote, subscribe))}] }} }}"
+        )
+    return "authorization {\n  users: [\n" + "\n".join(entries) + "\n  ]\n}\n"
+
+
+def _quote(text: str) -> str:
+    return f'"{text}"'
+
+
+def _rights(user: str) -> tuple[list[str], list[str]]:
+    if user == "admin":
+        return [">"], [">"]
+    if user == "relay":
+        return ["kb.evt.>", f"$JS.API.STREAM.INFO.{STREAM}"], ["_INBOX.>"]
+    publish = []
+    for service, event, lane in consumers():
+        if service == user:
+            name = durable(service, event, lane)
+            publish += [
+                f"$JS.API.CONSUMER.INFO.{STREAM}.{name}",
+                f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{name}",
+                f"$JS.ACK.{STREAM}.{name}.>",
+            ]
+    return publish or ["_kb.none"], ["_INBOX.>"]
