@@ -43,11 +43,29 @@ class Server:
 
 
 def free_port() -> int:
-    """A loopback TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A loopback TCP port that was free a moment ago.
+
+    Below the range of outgoing connections where possible: a server that restarts on its port
+    must not find it taken by some client's connection.
+    """
+    low = _first_ephemeral_port()
+    for _ in range(50):
+        port = secrets.choice(range(16_000, low)) if low > 20_000 else 0
+        try:
+            with socket.socket() as probe:
+                probe.bind((_HOST, port))
+                found: int = probe.getsockname()[1]
+                return found
+        except OSError:
+            continue
+    raise ServerError("no free port")
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 class _Child:
@@ -122,11 +140,13 @@ class EmbeddedPostgres(_Child):
         self._lock_wait_seconds = lock_wait_seconds
         self._dir = data_dir.absolute()
         super().__init__(log_file or self._dir.with_name(self._dir.name + ".log"))
-        self._wanted_port, self._port = port, 0
+        self._fixed_port, self._port = port, 0
         self._password, self._fsync = password, fsync
 
     def start(self) -> str:
         """Create the cluster if there is none, start it, return its DSN once it answers.
+
+        Started again, this object keeps its port.
 
         A half-made cluster is made anew; a stale `postmaster.pid` after a kill is removed.
 
@@ -179,9 +199,10 @@ class EmbeddedPostgres(_Child):
         return [_binary("postgres"), "-D", str(self._dir), *pairs]
 
     def _start_once(self) -> str:
-        self._port = self._wanted_port or free_port()
+        self._port = self._fixed_port or free_port()
         self.spawn(self.command(), die_with=signal.SIGINT, drop=self._drop(), cwd=self._dir)
         self.wait_ready(self._accepts, 60)
+        self._fixed_port = self._port
         return self.dsn
 
     def _accepts(self) -> bool:
@@ -279,7 +300,7 @@ class EmbeddedNats(_Child):
     ) -> None:  # fmt: skip
         self._dir = data_dir.absolute()
         super().__init__(log_file or self._dir.with_name(self._dir.name + ".log"))
-        self._wanted_port, self._port = port, port or 0
+        self._fixed_port, self._port = port, 0
         self._config, self._monitor_port = config, monitor_port
 
     def start(self) -> str:
@@ -292,20 +313,17 @@ class EmbeddedNats(_Child):
         """
         self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         for attempt in (1, 2, 3):
-            self._port = self._port or free_port()
+            self._port = self._fixed_port or free_port()
             self._write_config()
             try:
                 self.spawn(self.command(), die_with=signal.SIGTERM, drop=None, cwd=self._dir)
                 self.wait_ready(self._answers, 60)
-                return self.url
-            except ServerError:
-                if (
-                    self._wanted_port
-                    or attempt == 3
-                    or "address already in use" not in self._log_tail()
-                ):
+            except ServerError as error:
+                if self._fixed_port or attempt == 3 or "address already in use" not in str(error):
                     raise
-                self._port = 0
+            else:
+                self._fixed_port = self._port
+                return self.url
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
