@@ -1,0 +1,218 @@
+"""One process: builds the services that it was asked for, runs them, stops them in order."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import asyncpg
+import structlog
+from fastapi import FastAPI
+
+from kernel import telemetry
+from kernel.blobs import Blobs
+from kernel.consumer import consumers_of, subscribe
+from kernel.db import UNAVAILABLE, pool
+from kernel.log import Log
+from kernel.settings import Settings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a service gives the process that runs it."""
+
+    name: str
+    app: FastAPI | None = None
+    handlers: ModuleType | None = None
+    deps: Mapping[str, Any] = field(default_factory=dict)
+    background: tuple[Callable[[], Awaitable[None]], ...] = ()
+    on_stop: tuple[Callable[[], Awaitable[None]], ...] = ()
+    concurrency: int | None = None
+
+
+class Env:
+    """What the process gives a service. `share` makes a thing once for all services in it."""
+
+    def __init__(self, settings: Settings, db: "asyncpg.Pool[Any]", names: tuple[str, ...]) -> None:
+        self.settings = settings
+        self.pool = db
+        self.names = names
+        self.log = Log(db)
+        self.blobs = Blobs(settings.blob_url)
+        self.stack = AsyncExitStack()
+        self._shared: dict[str, Any] = {}
+
+    async def share(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
+        """The shared thing `name`, made by the first service that asks for it."""
+        if name not in self._shared:
+            self._shared[name] = asyncio.ensure_future(make())
+        return await self._shared[name]
+
+    async def health(self) -> dict[str, Any]:
+        """Does this process reach Postgres?"""
+        try:
+            head = await asyncio.wait_for(self.log.head(), 5)
+        except (*UNAVAILABLE, asyncpg.PostgresError) as error:
+            return {"status": "down", "services": self.names, "postgres": type(error).__name__}
+        return {"status": "ok", "services": self.names, "position": head}
+
+
+async def run_services(names: list[str], settings: Settings) -> None:
+    """Run services in this process until SIGTERM or SIGINT, or until one of them fails.
+
+    Raises:
+        BaseExceptionGroup: a background task or the web server failed; the supervisor restarts.
+    """
+    telemetry.setup("+".join(names), level=settings.log_level, json_lines=settings.log_format == "json")
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    db = await _connect(settings, names)
+    env = Env(settings, db, tuple(names))
+    async with env.stack:
+        env.stack.push_async_callback(_close_pool, db)
+        services = [await _build(name, env) for name in names]
+        for service in services:
+            for close in service.on_stop:
+                env.stack.push_async_callback(close)
+        await _run(services, env, stop)
+    log.info("process.stopped")
+
+
+async def _connect(settings: Settings, names: list[str]) -> "asyncpg.Pool[Any]":
+    """Wait for Postgres: at a cold start everything comes up at once."""
+    deadline = asyncio.get_running_loop().time() + settings.start_timeout
+    while True:
+        try:
+            return await pool(settings.postgres_url, service=f"kb-{'+'.join(names)}", size=8)
+        except (*UNAVAILABLE, OSError):
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(0.3)
+
+
+async def _close_pool(db: "asyncpg.Pool[Any]") -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(db.close(), 5)
+        return
+    db.terminate()
+
+
+async def _build(name: str, env: Env) -> Service:
+    module = import_module("kernel.relay_service" if name == "relay" else f"services.{name}.app")
+    service = await module.build(env)
+    if not isinstance(service, Service):
+        raise TypeError(f"{name} built no Service")
+    return service
+
+
+async def _run(services: list[Service], env: Env, stop: asyncio.Event) -> None:
+    broker = await _broker(services, env, stop)
+    if broker is not None:
+        await _start(broker, env.settings.start_timeout)
+    server = _server(services, env)
+    tasks = [asyncio.ensure_future(t()) for s in services for t in s.background]
+    tasks.append(asyncio.ensure_future(server.serve()))
+    stopped = asyncio.ensure_future(stop.wait())
+    log.info("process.started", port=server.config.port)
+    try:
+        await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if broker is not None:
+            await broker.stop()
+        server.should_exit = True
+        await asyncio.wait([tasks[-1]], timeout=5)
+        for task in (*tasks, stopped):
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    failures = [r for r in results if isinstance(r, Exception)]
+    if failures:
+        raise ExceptionGroup("a task of this process failed", failures)
+
+
+async def _start(broker: Any, timeout: float) -> None:
+    """Connect and bind; at a cold start NATS and its consumers may not be there yet."""
+    import nats.errors  # noqa: PLC0415
+
+    deadline = asyncio.get_running_loop().time() + timeout
+    while True:
+        try:
+            await broker.start()
+        except (nats.errors.Error, OSError) as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            log.info("bus.waiting", error=f"{type(error).__name__}: {error}"[:200])
+            await broker.stop()
+            await asyncio.sleep(0.3)
+        else:
+            return
+
+
+async def _broker(services: list[Service], env: Env, stop: asyncio.Event) -> Any:
+    workers = [s for s in services if s.handlers is not None]
+    if not workers:
+        return None
+    from faststream.nats import NatsBroker  # noqa: PLC0415 - the ui and the relay do without
+
+    async def closed() -> None:
+        # nats-py gave up: FastStream would spin for ever. A restart is the cure.
+        if not stop.is_set():
+            log.error("bus.closed")
+            stop.set()
+
+    broker = NatsBroker(
+        env.settings.nats_url,
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.25,
+        graceful_timeout=10,
+        logger=None,
+    )
+    for service in workers:
+        for consumer in consumers_of(service.name, service.handlers, env.log, service.deps):  # type: ignore[arg-type]
+            subscribe(broker, consumer, concurrency=service.concurrency or env.settings.concurrency)
+    return broker
+
+
+def _server(services: list[Service], env: Env) -> Any:
+    import uvicorn  # noqa: PLC0415
+
+    from kernel.web import create_api  # noqa: PLC0415
+
+    apps = [s.app for s in services if s.app is not None]
+    if apps:
+        app = apps[0]
+        for other in apps[1:]:
+            known = {getattr(r, "path", None) for r in app.router.routes}
+            app.router.routes.extend(
+                r for r in other.router.routes if getattr(r, "path", None) not in known
+            )
+    else:
+        app = create_api(
+            services[0].name,
+            api_key=env.settings.api_key.get_secret_value(),
+            health=env.health,
+        )
+    config = uvicorn.Config(
+        app,
+        host=env.settings.host,
+        port=env.settings.port,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=5,
+    )
+
+    class Server(uvicorn.Server):
+        """Leaves signals to this process: uvicorn would exit past our own order of stopping."""
+
+        def capture_signals(self) -> Any:
+            return nullcontext()
+
+    return Server(config)

@@ -1,0 +1,33 @@
+"""Settings that every process may have. Read once, at the start, from the environment."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Environment variables with prefix `KB_`. A process gets those that it needs and no others."""
+
+    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+
+    data: Path = Field(Path("data"), description="folder of everything that is kept")
+    postgres_url: str = Field("", description="database of this service's role")
+    nats_url: str = Field("", description="JetStream, with this service's user")
+    blobs: str = Field("", description="folder or URL of the blob store; default DATA/blobs")
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(0, description="port to listen on; 0 lets the system choose")
+    api_key: SecretStr = Field(SecretStr(""), description="key of the HTTP API; closed without one")
+    log_level: str = "INFO"
+    log_format: str = Field("json", pattern="^(json|text)$")
+    embedder: str = Field("bundled", description="bundled, hashed, a folder or a hub name")
+    qdrant_url: str = Field("", description="Qdrant server; empty: the embedded engine")
+    qdrant_api_key: SecretStr = SecretStr("")
+    max_upload_bytes: int = Field(512 * 1024 * 1024, description="largest file that is taken")
+    concurrency: int = Field(1, ge=1, description="deliveries worked on at once, per consumer")
+    start_timeout: float = Field(120, description="seconds to wait for Postgres and NATS")
+
+    @property
+    def blob_url(self) -> str:
+        """Where blobs are."""
+        return self.blobs or str(self.data / "blobs")

@@ -1,0 +1,196 @@
+"""Fakes that ship with the product, proven against the real thing by the congruence suite."""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from contracts.envelope import Envelope
+from contracts.events import DocumentReceived, Event, Lane
+from kernel.errors import WrongVersion
+from kernel.log import ANY_VERSION, Appended, Pending
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class MemoryLog:
+    """The log in memory: same order, same idempotence, same version check."""
+
+    def __init__(self) -> None:
+        self.events: list[Envelope] = []
+        self.failures: dict[tuple[str, str], tuple[int, str]] = {}
+
+    async def append(self, pending: Sequence[Pending], *, expected: int = ANY_VERSION) -> Appended:
+        """As `Log.append`."""
+        streams = {p.event.stream_id for p in pending}
+        if len(streams) != 1:
+            raise ValueError(f"one stream at a time, not {len(streams)}")
+        stream_id = streams.pop()
+        known = {e.event_id: e for e in self.events}
+        seen = [known[p.event_id] for p in pending if p.event_id in known]
+        if any(e.stream_id != stream_id for e in seen) or 0 < len(seen) < len(pending):
+            raise RuntimeError(f"KB002 event ids partly known on {stream_id}")
+        if seen:
+            return Appended("duplicate", seen[-1].version, seen[-1].position)
+        version = sum(e.stream_id == stream_id for e in self.events)
+        if expected not in (ANY_VERSION, version):
+            raise WrongVersion(stream_id, expected)
+        for p in pending:
+            version += 1
+            self.events.append(to_envelope(p, position=len(self.events) + 1, version=version))
+        return Appended("appended", version, len(self.events))
+
+    async def head(self) -> int:
+        """As `Log.head`."""
+        return len(self.events)
+
+    async def read(self, after: int, limit: int = 1000) -> list[Envelope]:
+        """As `Log.read`."""
+        return self.events[after : after + limit]
+
+    async def stream(self, stream_id: str) -> list[Envelope]:
+        """As `Log.stream`."""
+        return [e for e in self.events if e.stream_id == stream_id]
+
+    async def streams(self, stream_ids: Sequence[str]) -> list[Envelope]:
+        """As `Log.streams`."""
+        return [e for e in self.events if e.stream_id in stream_ids]
+
+    async def known(self, event_id: UUID) -> bool:
+        """As `Log.known`."""
+        return any(e.event_id == event_id for e in self.events)
+
+    async def received(self, event: Event) -> DocumentReceived:
+        """As `Log.received`."""
+        for e in reversed(self.events):
+            if e.type == "DocumentReceived" and e.data["version_id"] == event.version_id:
+                found = e.event()
+                assert isinstance(found, DocumentReceived)  # noqa: S101 - by its type
+                return found
+        raise LookupError(f"no receipt of version {event.version_id}")
+
+    async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
+        """As `Log.cleared`."""
+        return any(
+            e.project == project
+            and e.data.get("text_sha256") == text_sha256
+            and e.data.get("meta_sha256") == meta_sha256
+            and (e.type == "Released" or e.data.get("verdict") == "clean")
+            for e in self.events
+        )
+
+    async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int:
+        """As `Log.count_failure`."""
+        key = (consumer, str(cause.event_id))
+        attempts = self.failures.get(key, (0, ""))[0] + 1
+        self.failures[key] = (attempts, "retrying")
+        return attempts
+
+    async def settle_failure(
+        self, consumer: str, event_id: UUID | str, state: Literal["dead", "resolved"]
+    ) -> None:
+        """As `Log.settle_failure`."""
+        key = (consumer, str(event_id))
+        if key in self.failures:
+            self.failures[key] = (self.failures[key][0], state)
+
+
+class MemoryBlobs:
+    """The blob store in memory."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+
+    async def put(self, data: bytes) -> str:
+        """As `Blobs.put`."""
+        name = hashlib.sha256(data).hexdigest()
+        self.content[name] = bytes(data)
+        return name
+
+    async def get(self, name: str) -> bytes:
+        """As `Blobs.get`."""
+        if name not in self.content:
+            raise FileNotFoundError(name)
+        return self.content[name]
+
+    async def exists(self, name: str) -> bool:
+        """As `Blobs.exists`."""
+        return name in self.content
+
+    async def delete(self, name: str) -> bool:
+        """As `Blobs.delete`."""
+        return self.content.pop(name, None) is not None
+
+    @asynccontextmanager
+    async def local_path(self, name: str) -> AsyncIterator[Path]:
+        """As `Blobs.local_path`."""
+        data = await self.get(name)
+        with TemporaryDirectory(prefix="kb-blob-") as folder:
+            path = Path(folder) / name
+            path.write_bytes(data)
+            yield path
+
+
+class MemoryParseCache:
+    """The parse cache in memory."""
+
+    def __init__(self) -> None:
+        self.content: dict[tuple[str, str, str], str] = {}
+
+    async def get(self, source_id: str, parser: str, options: str) -> str | None:
+        """As `ParseCache.get`."""
+        return self.content.get((source_id, parser, options))
+
+    async def put(self, source_id: str, parser: str, options: str, parsed_sha256: str) -> None:
+        """As `ParseCache.put`."""
+        self.content[source_id, parser, options] = parsed_sha256
+
+    async def drop(self, source_id: str) -> list[str]:
+        """As `ParseCache.drop`."""
+        keys = [k for k in self.content if k[0] == source_id]
+        return [self.content.pop(k) for k in keys]
+
+
+def to_envelope(pending: Pending, *, position: int, version: int) -> Envelope:
+    """A pending event as it would be read back."""
+    when = pending.occurred_at or EPOCH + timedelta(seconds=position)
+    row: dict[str, Any] = pending.to_row() | {
+        "position": position,
+        "stream_id": pending.event.stream_id,
+        "version": version,
+        "occurred_at": when,
+        "recorded_at": EPOCH + timedelta(seconds=position),
+    }
+    return Envelope.model_validate(row)
+
+
+def first(event: Event, *, lane: Lane = "live") -> Pending:
+    """`event` as the first of a job."""
+    return Pending(event, event_id=uuid4(), correlation_id=uuid4(), actor="test", lane=lane)
+
+
+def received(name: str = "a.md", **changes: Any) -> DocumentReceived:
+    """A receipt whose ids follow from `name`."""
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    fields: dict[str, Any] = {
+        "project": "default", "document_id": digest[:32], "version_id": digest[32:],
+        "source_id": digest, "source_key": name, "name": name, "media_type": "text/markdown",
+        "size_bytes": 10, "valid_from": EPOCH,
+    }  # fmt: skip
+    return DocumentReceived(**(fields | changes))
+
+
+def about(event: Event) -> dict[str, str]:
+    """The four ids that every event about the same version carries."""
+    return {
+        "project": event.project,
+        "document_id": event.document_id,
+        "version_id": event.version_id,
+        "source_id": event.source_id,
+    }
+
+

@@ -1,0 +1,106 @@
+"""What every HTTP surface shares: problem+json, the key check, health and metrics."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from contracts.http import Problem
+from kernel.db import UNAVAILABLE
+from kernel.errors import Refusal, Retry
+
+log = structlog.get_logger()
+OPEN_PATHS = frozenset({"/health"})
+Check = Callable[[], Awaitable[dict[str, Any]]]
+
+
+def problem(code: str, detail: str, status: int, title: str = "") -> JSONResponse:
+    """An RFC 9457 reply; `code` is stable."""
+    body = Problem(
+        type=f"urn:kb:problem:{code}",
+        title=title or code.replace("-", " ").capitalize(),
+        status=status,
+        detail=detail,
+    )
+    return JSONResponse(body.model_dump(), status, media_type="application/problem+json")
+
+
+def create_api(title: str, *, api_key: str, health: Check) -> FastAPI:
+    """A FastAPI application that is closed by default: without a key only `/health` answers."""
+    app = FastAPI(title=f"citelog {title}", docs_url=None, redoc_url=None)
+
+    @app.middleware("http")
+    async def guard(
+        request: Request, call_next: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        if request.url.path not in OPEN_PATHS and (refused := _refused(request, api_key)):
+            return refused
+        return await call_next(request)
+
+    @app.get("/health", include_in_schema=False)
+    async def get_health() -> JSONResponse:
+        state = await health()
+        return JSONResponse(state, 200 if state["status"] == "ok" else 503)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    add_problem_handlers(app)
+    return app
+
+
+def _refused(request: Request, api_key: str) -> JSONResponse | None:
+    if not api_key:
+        return problem("no-api-key", "this service was started without KB_API_KEY", 503)
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if not hmac.compare_digest(given.encode(), api_key.encode()):
+        return problem("unauthorized", "send Authorization: Bearer <KB_API_KEY>", 401)
+    return None
+
+
+def actor(request: Request) -> str:
+    """Who asks: the opaque id that the front door sent along with the key, or `api`."""
+    return request.headers.get("x-kb-actor", "api")[:100]
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Every error leaves as problem+json; no traceback and no document text in it."""
+
+    @app.exception_handler(Refusal)
+    async def refusal(_: Request, error: Refusal) -> JSONResponse:
+        return problem(error.code, error.reason, error.status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        where = "; ".join(
+            f"{'.'.join(str(p) for p in e['loc'][1:]) or e['loc'][0]}: {e['msg']}"
+            for e in error.errors()[:5]
+        )
+        return problem("invalid-request", where, 422)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        return problem(code, str(error.detail), error.status_code)
+
+    async def away(_: Request, error: Exception) -> JSONResponse:
+        log.warning("http.away", error=f"{type(error).__name__}: {error}"[:300])
+        reply = problem("unavailable", "a store is away; try again", 503)
+        reply.headers["Retry-After"] = "2"
+        return reply
+
+    for kind in (Retry, *UNAVAILABLE):
+        app.add_exception_handler(kind, away)
+
+    @app.exception_handler(Exception)
+    async def bug(_: Request, error: Exception) -> JSONResponse:
+        log.exception("http.bug", exc_info=error)
+        return problem("internal-error", "see the log of the service", 500)
