@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,18 +61,21 @@ class Blobs:
                 await self._publish(temporary, name)
         return name
 
-    async def put_stream(self, chunks: AsyncIterable[bytes], *, limit: int) -> Stored:
+    async def put_stream(
+        self, chunks: AsyncIterable[bytes], *, limit: int, check: Callable[[bytes], None]
+    ) -> Stored:
         """Store a stream without ever holding it in memory.
 
         Args:
             chunks: the bytes.
             limit: most bytes to take.
+            check: sees the first bytes before the rest is taken; may raise a `Refusal`.
 
         Raises:
             Refusal: `empty-document`, or `too-large` as soon as the limit is passed; nothing stays.
         """
         temporary = f"tmp/{uuid4().hex}"
-        digest, size, head = hashlib.sha256(), 0, b""
+        digest, size, head, checked = hashlib.sha256(), 0, b"", False
         try:
             with _transient():
                 async with obstore.open_writer_async(self._store, temporary) as writer:
@@ -82,9 +85,14 @@ class Blobs:
                             raise Refusal("too-large", f"more than {limit} bytes", status=413)
                         digest.update(chunk)
                         head += chunk[: HEAD_BYTES - len(head)]
+                        if not checked and len(head) == HEAD_BYTES:
+                            check(head)
+                            checked = True
                         await writer.write(chunk)
                 if size == 0:
                     raise Refusal("empty-document", "the file is empty")
+                if not checked:
+                    check(head)
                 name = digest.hexdigest()
                 await self._publish(temporary, name)
         except BaseException:

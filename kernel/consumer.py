@@ -27,8 +27,8 @@ from contracts.envelope import Envelope, UnknownEvent
 from contracts.events import Event, Failed, Lane, Stage, subject
 from contracts.flow import Step, consumed_by, durable, emitted_by, handler_name
 from kernel.db import UNAVAILABLE
-from kernel.errors import KbError, Retry
-from kernel.log import Appended, Pending, reaction_id, reactions
+from kernel.errors import KbError, Retry, WrongVersion
+from kernel.log import ANY_VERSION, Appended, Pending, reaction_id, reactions
 from kernel.provision import ACK_WAIT, LANES, STREAM
 from kernel.telemetry import HANDLED, HANDLER_SECONDS, span
 
@@ -36,6 +36,9 @@ log = structlog.get_logger()
 
 DELAYS = (1.0, 5.0, 30.0, 120.0, 600.0)
 """Seconds before the second and later attempts at an event whose handler raised."""
+
+DECISIONS = 5
+"""How often a handler may decide anew on a stream that moves on under it."""
 
 Handler = Callable[[Event], Awaitable[Sequence[Event]]]
 
@@ -128,6 +131,8 @@ class Consumer:
                 async with heartbeat(message, self.ack_wait / 4):
                     outcome = await self._work(cause)
                 await message.ack_sync()
+                if _again(message):
+                    await self.log.settle_failure(self.name, cause.event_id, "resolved")
             except Exception as error:  # noqa: BLE001 - the one place where every error has its fate
                 return await self._failed(message, cause, error)
         return outcome
@@ -137,14 +142,21 @@ class Consumer:
             return "duplicate"
         event = cause.event()
         with span(self.handler_key, cause.traceparent) as traceparent:
-            with HANDLER_SECONDS.labels(self.service, self._consumes.__name__).time():
-                emitted = list(await self.handler(event))
-            self._allowed(emitted)
-            if not emitted:
-                return "nothing"
-            appended = await self.log.append(
-                reactions(cause, self.handler_key, emitted, traceparent=traceparent)
-            )
+            for left in reversed(range(DECISIONS)):
+                with HANDLER_SECONDS.labels(self.service, self._consumes.__name__).time():
+                    emitted = await self.handler(event)
+                self._allowed(emitted)
+                if not emitted:
+                    return "nothing"
+                try:
+                    appended = await self.log.append(
+                        reactions(cause, self.handler_key, emitted, traceparent=traceparent),
+                        expected=getattr(emitted, "expected", ANY_VERSION),
+                    )
+                    break
+                except WrongVersion as conflict:
+                    if not left:
+                        raise Retry(str(conflict)) from conflict
         log.info("handled", emitted=[type(e).__name__ for e in emitted], status=appended.status)
         return appended.status
 
@@ -168,7 +180,7 @@ class Consumer:
             log.error("consumer.newer_event", error=str(error))
             await message.nack(delay=60)
             return "retry"
-        if isinstance(error, Retry | UNAVAILABLE) or isinstance(error, _bus_errors()):
+        if isinstance(error, (Retry, *UNAVAILABLE, *_bus_errors())):
             log.warning("consumer.retry", error=f"{type(error).__name__}: {error}"[:300])
             await message.nack(delay=getattr(error, "after", 2.0))
             return "retry"
@@ -182,19 +194,29 @@ class Consumer:
         return "dead"
 
     async def _bury(self, cause: Envelope, error: Exception, attempts: int) -> None:
-        failed = Failed(
-            project=cause.project,
-            document_id=str(cause.data.get("document_id")),
-            version_id=str(cause.data.get("version_id")),
-            source_id=str(cause.data.get("source_id")),
-            stage=cast(Stage, self.service),
-            code="internal-error",
-            reason=f"{self.service} gave up: {type(error).__name__}",
-            attempts=attempts,
-        )
-        # The id is that of the handler's first reaction: whatever came first, it happens once.
-        await self.log.append(reactions(cause, self.handler_key, [failed]))
+        about = {k: cause.data.get(k) for k in ("document_id", "version_id", "source_id")}
+        try:
+            failed = Failed.model_validate(
+                about
+                | {
+                    "project": cause.project,
+                    "stage": cast(Stage, self.service),
+                    "code": "internal-error",
+                    "reason": f"{self.service} gave up: {type(error).__name__}",
+                    "attempts": attempts,
+                }
+            )
+        except ValidationError:
+            log.exception("consumer.no_document", data_keys=sorted(cause.data))
+        else:
+            # The id is that of the handler's first reaction: whatever came first, it happens once.
+            await self.log.append(reactions(cause, self.handler_key, [failed]))
         await self.log.settle_failure(self.name, cause.event_id, "dead")
+
+
+def _again(message: Delivery) -> bool:
+    raw = getattr(message, "raw_message", None)
+    return raw is not None and raw.metadata.num_delivered > 1
 
 
 def _payload(message: Delivery) -> dict[str, Any]:
@@ -205,7 +227,7 @@ def _payload(message: Delivery) -> dict[str, Any]:
 def _bus_errors() -> tuple[type[BaseException], ...]:
     import nats.errors  # noqa: PLC0415
 
-    return (nats.errors.Error, OSError)
+    return (nats.errors.Error, ConnectionError)
 
 
 @asynccontextmanager

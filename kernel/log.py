@@ -57,6 +57,15 @@ class Pending:
         }
 
 
+class Decided(list[Event]):
+    """Events that a handler decided on a stream at version `expected`: if the stream moved on
+    meanwhile, the handler is asked again."""
+
+    def __init__(self, events: Sequence[Event], expected: int) -> None:
+        super().__init__(events)
+        self.expected = expected
+
+
 def reactions(
     cause: Envelope, handler: str, events: Sequence[Event], *, traceparent: str | None = None
 ) -> list[Pending]:
@@ -163,6 +172,11 @@ class Log:
         received = to_envelope(row).event()
         assert isinstance(received, DocumentReceived)  # noqa: S101 - the query asks for this type
         return received
+
+    async def receipts(self, id_: str) -> list[DocumentReceived]:
+        """All receipts of a `version_id`, or of the bytes `source_id`, oldest first."""
+        events = [to_envelope(r).event() async for r in self._sql.receipts(self.pool, id=id_)]
+        return [e for e in events if isinstance(e, DocumentReceived)]
 
     async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
         """Did a scan judge exactly this text and meta clean, or a person release it?"""

@@ -73,6 +73,15 @@ class MemoryLog:
                 return found
         raise LookupError(f"no receipt of version {event.version_id}")
 
+    async def receipts(self, id_: str) -> list[DocumentReceived]:
+        """As `Log.receipts`."""
+        found = [e.event() for e in self.events if e.type == "DocumentReceived"]
+        return [
+            e
+            for e in found
+            if isinstance(e, DocumentReceived) and id_ in (e.version_id, e.source_id)
+        ]
+
     async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
         """As `Log.cleared`."""
         return any(

@@ -22,6 +22,15 @@ SELECT * FROM log.event WHERE stream_id = ANY(:stream_ids::text[]) ORDER BY posi
 -- Is this event in the log?
 SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id);
 
+-- name: receipts
+-- All receipts of a version id, or of source bytes, in any project or document; oldest first.
+SELECT * FROM log.event
+ WHERE type = 'DocumentReceived' AND data ->> 'version_id' = :id
+UNION ALL
+SELECT * FROM log.event
+ WHERE type = 'DocumentReceived' AND data ->> 'source_id' = :id
+ORDER BY position;
+
 -- name: received^
 -- The newest receipt of a version.
 SELECT * FROM log.event

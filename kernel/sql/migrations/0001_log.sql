@@ -30,6 +30,8 @@ CREATE TABLE log.event (
 CREATE INDEX event_correlation ON log.event (correlation_id);          -- a job is one correlation
 CREATE INDEX event_verdict ON log.event ((data ->> 'text_sha256'))     -- "is this text cleared?"
   WHERE type IN ('ScanVerdict', 'Released');
+CREATE INDEX event_version ON log.event ((data ->> 'version_id')) WHERE type = 'DocumentReceived';
+CREATE INDEX event_source ON log.event ((data ->> 'source_id')) WHERE type = 'DocumentReceived';
 
 CREATE FUNCTION log.guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

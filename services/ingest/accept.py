@@ -1,0 +1,161 @@
+"""From bytes in the blob store to a decision in the log: new, duplicate, again, or reinstated."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import UUID, uuid4, uuid5
+
+from contracts.events import DocumentReceived, Event, Lane
+from contracts.http import Accepted
+from kernel.errors import Refusal, WrongVersion
+from kernel.log import Log, Pending
+from services.ingest.domain import Identity, Line, reinstate
+from services.ingest.lines import load_line
+
+RECEIPTS = UUID("0f7a3a52-64c0-5b55-8a0b-9b5be1f5d9c1")
+"""Namespace of the ids of receipts."""
+TRIES = 20
+"""Writers of one document that may get ahead of each other before the request gives up."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An upload whose bytes are in the blob store."""
+
+    project: str
+    source_id: str
+    name: str
+    media_type: str
+    size_bytes: int
+    valid_from: datetime | None = None
+    source: str | None = None
+    supersedes: str | None = None
+    trusted: bool = False
+    lane: Lane = "live"
+    via: Literal["upload", "text", "dropzone", "url", "watch", "crawl"] = "upload"
+    actor: str = "api"
+    returns: bool = False
+    """The uploader named the document, so known bytes are its return to an earlier state."""
+
+
+async def accept(offer: Offer, log: Log, identity: Identity) -> Accepted:
+    """Decide what an upload is, and record it.
+
+    Raises:
+        Refusal: `unknown-version` (nothing to supersede), `conflict` (too many writers at once).
+    """
+    for _ in range(TRIES):
+        try:
+            return await _decide(await _placed(offer, log), log, identity)
+        except WrongVersion:
+            continue
+    raise Refusal("conflict", "others write this document at the same time; try again", status=409)
+
+
+async def _placed(offer: Offer, log: Log) -> Offer:
+    """Say which source key the upload belongs to.
+
+    `supersedes` may be a version id, a document id, or a `source_id` of the project. Bytes that
+    come without a source key, and are known in the project, belong where they are.
+    """
+    if offer.supersedes:
+        return replace(offer, source=(await _target(offer, log)).source_key, returns=True)
+    if offer.source:
+        return replace(offer, returns=True)
+    known = [r for r in await log.receipts(offer.source_id) if r.project == offer.project]
+    return replace(offer, source=known[0].source_key if known else offer.source_id)
+
+
+async def _target(offer: Offer, log: Log) -> DocumentReceived:
+    id_ = offer.supersedes or ""
+    found = [r for r in await log.receipts(id_) if r.project == offer.project]
+    if not found:
+        events = [e.event() for e in await log.stream(f"document-{id_}")]
+        receipts = [e for e in events if isinstance(e, DocumentReceived)]
+        found = [r for r in receipts if r.project == offer.project]
+    if not found:
+        raise Refusal("unknown-version", "there is no such version to supersede", status=404)
+    return found[-1]
+
+
+async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
+    source_key = offer.source or offer.source_id
+    document_id = identity.document(offer.project, source_key)
+    version_id = identity.version(document_id, offer.source_id)
+    line = await load_line(log, document_id)
+    receipt = line.received.get(version_id)
+    if receipt is None or version_id in line.over:
+        return await _receive(offer, line, version_id, receipt, log)
+    past = {w.version_id for w in line.settled} - {line.current}
+    if version_id in past and offer.returns:
+        return await _reinstate(offer, line, receipt, log)
+    return await _duplicate(offer, receipt, log)
+
+
+async def _receive(
+    offer: Offer, line: Line, version_id: str, before: DocumentReceived | None, log: Log
+) -> Accepted:
+    attempt = before.attempt + 1 if before else 1
+    received = DocumentReceived(
+        project=offer.project,
+        document_id=line.document_id,
+        version_id=version_id,
+        source_id=offer.source_id,
+        source_key=offer.source or offer.source_id,
+        name=offer.name,
+        media_type=offer.media_type,
+        size_bytes=offer.size_bytes,
+        valid_from=offer.valid_from or datetime.now(UTC),
+        supersedes=line.current,
+        trusted=offer.trusted,
+        attempt=attempt,
+        via=offer.via,
+    )
+    return await _append(offer, received, uuid5(RECEIPTS, f"{version_id}|{attempt}"), line, log)
+
+
+async def _reinstate(
+    offer: Offer, line: Line, receipt: DocumentReceived, log: Log
+) -> Accepted:
+    event = reinstate(line, receipt, offer.valid_from or datetime.now(UTC))
+    accepted = await _append(offer, event, uuid4(), line, log)
+    job = await _job(receipt, log)
+    return accepted.model_copy(update={"reinstated": True, "job_id": job})
+
+
+async def _append(
+    offer: Offer, event: Event, event_id: UUID, line: Line, log: Log
+) -> Accepted:
+    job = uuid4()
+    pending = Pending(event, event_id, job, offer.actor, lane=offer.lane)
+    appended = await log.append([pending], expected=line.version)
+    return Accepted(
+        job_id=str(job),
+        project=event.project,
+        document_id=event.document_id,
+        version_id=event.version_id,
+        source_id=event.source_id,
+        position=appended.position,
+    )
+
+
+async def _duplicate(offer: Offer, receipt: DocumentReceived, log: Log) -> Accepted:
+    return Accepted(
+        job_id=await _job(receipt, log),
+        project=receipt.project,
+        document_id=receipt.document_id,
+        version_id=receipt.version_id,
+        source_id=receipt.source_id,
+        position=await log.head(),
+        duplicate_of=receipt.version_id,
+    )
+
+
+async def _job(receipt: DocumentReceived, log: Log) -> str:
+    """The job that took the version in: the correlation of its newest receipt."""
+    own = await log.stream(receipt.stream_id)
+    return next(
+        str(e.correlation_id)
+        for e in reversed(own)
+        if e.type == "DocumentReceived" and e.data["version_id"] == receipt.version_id
+    )

@@ -1,0 +1,150 @@
+"""Composition root of ingest: `POST /documents`."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.events import Lane, Project
+from contracts.http import Accepted, TextUpload, ValidFrom
+from kernel.cache import ParseCache
+from kernel.errors import Refusal
+from kernel.media import SUPPORTED, sniff
+from kernel.service import Env, Service
+from kernel.web import actor, create_api
+from services.ingest import handlers
+from services.ingest.accept import Offer, accept
+from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.upload import Multipart
+
+TEXT_BYTES = 16 * 1024 * 1024
+"""Largest JSON body; longer texts are files."""
+
+
+class Form(BaseModel):
+    """The fields beside the file, as `TextUpload` has them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    project: Project = "default"
+    source: str | None = Field(None, max_length=2048)
+    supersedes: str | None = Field(None, max_length=128)
+    valid_from: ValidFrom | None = None
+    trusted: bool = False
+    lane: Lane = "live"
+
+
+class Uploads:
+    """Takes bytes in and records what they are."""
+
+    def __init__(self, env: Env, identity: Identity) -> None:
+        self._env, self._identity = env, identity
+        self._limit = env.settings.max_upload_bytes
+
+    async def take(self, request: Request) -> Accepted:
+        """One upload, by multipart form or as JSON text.
+
+        Raises:
+            Refusal: each with its own problem type; nothing is recorded then.
+        """
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._limit + 65536:
+            raise Refusal("too-large", f"more than {self._limit} bytes", status=413)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "application/json":
+            return await self._text(request)
+        form = Multipart(request.headers, request.stream())
+        return await self._store(form.file(), form, actor(request))
+
+    async def _text(self, request: Request) -> Accepted:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > TEXT_BYTES:
+                raise Refusal("too-large", f"JSON of more than {TEXT_BYTES} bytes", status=413)
+        upload = _validated(TextUpload.model_validate_json, body)
+
+        async def once() -> AsyncIterator[bytes]:
+            yield upload.text.encode()
+
+        fields = upload.model_dump(exclude={"text", "name"})
+        return await self._store(once(), _Named(upload.name, fields), actor(request), via="text")
+
+    async def _store(
+        self, chunks: AsyncIterator[bytes], form: "Multipart | _Named", who: str, via: Any = "upload"
+    ) -> Accepted:
+        def check(head: bytes) -> None:
+            media_type = sniff(head, checked_name(form.name))
+            if media_type not in SUPPORTED:
+                raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
+
+        stored = await self._env.blobs.put_stream(chunks, limit=self._limit, check=check)
+        fields = _validated(Form.model_validate, form.fields)
+        name = checked_name(form.name)
+        media_type = sniff(stored.head, name)
+        offer = Offer(
+            project=fields.project,
+            source_id=stored.sha256,
+            name=name,
+            media_type=media_type,
+            size_bytes=stored.size_bytes,
+            valid_from=fields.valid_from or stated_valid_from(stored.head, media_type),
+            source=fields.source,
+            supersedes=fields.supersedes,
+            trusted=fields.trusted,
+            lane=fields.lane,
+            via=via,
+            actor=who,
+        )
+        return await accept(offer, self._env.log, self._identity)
+
+
+class _Named:
+    """A name and fields, as `Multipart` has them."""
+
+    def __init__(self, name: str, fields: Mapping[str, Any]) -> None:
+        self.name, self.fields = name, dict(fields)
+
+
+def _validated(validate: Any, raw: Any) -> Any:
+    try:
+        return validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(p) for p in first["loc"]) or "body"
+        raise Refusal("invalid-request", f"{where}: {first['msg']}") from error
+
+
+def create_app(env: Env, identity: Identity) -> FastAPI:
+    """The HTTP surface."""
+    app = create_api(
+        "ingest", api_key=env.settings.api_key.get_secret_value(), health=env.health
+    )
+    uploads = Uploads(env, identity)
+
+    @app.post(
+        "/documents",
+        status_code=202,
+        response_model=Accepted,
+        responses={200: {"model": Accepted, "description": "known already: `duplicate_of`"}},
+    )
+    async def post_document(request: Request) -> Response:
+        accepted = await uploads.take(request)
+        status = 200 if accepted.duplicate_of else 202
+        return JSONResponse(accepted.model_dump(mode="json"), status)
+
+    return app
+
+
+async def build(env: Env) -> Service:
+    """Ingest with its two process managers."""
+    identity = Identity(await env.log.identity_key())
+    cache = ParseCache(env.pool)
+    return Service(
+        "ingest",
+        app=create_app(env, identity),
+        handlers=handlers,
+        deps={"log": env.log, "blobs": env.blobs, "cache": cache},
+    )

@@ -1,0 +1,197 @@
+"""Identity, versions and valid time, as pure functions of what the log says about a document."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from typing import Any
+
+import yaml
+
+from contracts.events import (
+    DocumentReceived,
+    Erased,
+    Event,
+    Failed,
+    Indexed,
+    Reinstated,
+    ScanVerdict,
+    Superseded,
+    Window,
+)
+from kernel.errors import Refusal
+
+ID_HEX = 32
+NAME_BYTES = 255
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Ids that cannot be guessed without the installation's key, and that do not change."""
+
+    key: bytes
+
+    def document(self, project: str, source_key: str) -> str:
+        """Id of the document that (project, source key) names."""
+        return self._hmac("document", project, source_key)
+
+    def version(self, document_id: str, source_id: str) -> str:
+        """Id of the state of a document with these bytes."""
+        return self._hmac("version", document_id, source_id)
+
+    def _hmac(self, *parts: str) -> str:
+        message = "\x00".join(parts).encode()
+        return hmac.new(self.key, message, hashlib.sha256).hexdigest()[:ID_HEX]
+
+
+@dataclass
+class Line:
+    """A document's line of versions, folded from its streams."""
+
+    document_id: str
+    version: int = 0
+    """Version of the document stream, for the optimistic append."""
+    received: dict[str, DocumentReceived] = field(default_factory=dict)
+    indexed: set[str] = field(default_factory=set)
+    over: set[str] = field(default_factory=set)
+    """Versions whose last attempt failed, was blocked or was erased: they may be tried again."""
+    windows: tuple[Window, ...] = ()
+
+    def apply(self, event: Event) -> None:
+        """Fold one event in."""
+        match event:
+            case DocumentReceived():
+                self.received[event.version_id] = event
+                self.over.discard(event.version_id)
+            case Indexed():
+                self.indexed.add(event.version_id)
+            case Superseded() | Reinstated():
+                self.windows = event.windows
+            case Erased():
+                self._leave(event.version_id)
+            case Failed():
+                self.over.add(event.version_id)
+            case ScanVerdict(verdict="block"):
+                self.over.add(event.version_id)
+            case _:
+                pass
+
+    def _leave(self, version_id: str) -> None:
+        self.over.add(version_id)
+        self.indexed.discard(version_id)
+        self.windows = tuple(w for w in self.windows if w.version_id != version_id)
+
+    @property
+    def settled(self) -> tuple[Window, ...]:
+        """Windows as recorded, or the one of the first version that was indexed."""
+        if self.windows or not self.indexed:
+            return self.windows
+        first = next(v for v in self.received if v in self.indexed)
+        return (Window(version_id=first, valid_from=self.received[first].valid_from),)
+
+    @property
+    def current(self) -> str | None:
+        """The version whose window is open."""
+        return next((w.version_id for w in self.settled if w.valid_until is None), None)
+
+
+def fold(document_id: str, events: Iterable[Event], version: int) -> Line:
+    """The line of versions after `events` (document and version streams, in log order)."""
+    line = Line(document_id, version)
+    for event in events:
+        line.apply(event)
+    return line
+
+
+def activate(windows: Sequence[Window], version_id: str, valid_from: datetime) -> tuple[Window, ...]:
+    """The line after `version_id` became valid at `valid_from`, anywhere in the line.
+
+    Each window ends where the next begins. Of two with one beginning the later activation wins;
+    the other keeps a window without length, so that it stays in the history.
+    """
+    begins = [(w.valid_from, n, w.version_id) for n, w in enumerate(windows)]
+    begins.append((valid_from, len(windows), version_id))
+    begins.sort()
+    line = [begins[0]] + [b for a, b in pairwise(begins) if a[2] != b[2]]
+    ends: list[datetime | None] = [*(b[0] for b in line[1:]), None]
+    return tuple(
+        Window(version_id=v, valid_from=at, valid_until=end)
+        for (at, _, v), end in zip(line, ends, strict=True)
+    )
+
+
+def supersede(line: Line, indexed: Indexed) -> Superseded | None:
+    """What the arrival of `indexed` in the index does to the line; None for a first version."""
+    known = {w.version_id for w in line.settled}
+    fresh = [v for v in line.received if v in line.indexed and v not in known]
+    if not fresh:
+        return None
+    windows = line.settled
+    for version_id in fresh:
+        windows = activate(windows, version_id, line.received[version_id].valid_from)
+    at = next(i for i, w in enumerate(windows) if w.version_id == fresh[-1])
+    ended, by = (windows[at - 1], windows[at]) if at else (windows[at], windows[at + 1])
+    return Superseded(
+        project=indexed.project,
+        document_id=indexed.document_id,
+        version_id=ended.version_id,
+        source_id=line.received[ended.version_id].source_id,
+        by_version_id=by.version_id,
+        valid_until=by.valid_from,
+        windows=windows,
+    )
+
+
+def reinstate(line: Line, receipt: DocumentReceived, valid_from: datetime) -> Reinstated:
+    """Content returned to the earlier version of `receipt`."""
+    current = line.current
+    if current is None:
+        raise ValueError("nothing is current in this line")
+    return Reinstated(
+        project=receipt.project,
+        document_id=receipt.document_id,
+        version_id=receipt.version_id,
+        source_id=receipt.source_id,
+        supersedes=current,
+        valid_from=valid_from,
+        windows=activate(line.settled, receipt.version_id, valid_from),
+    )
+
+
+def checked_name(name: str) -> str:
+    """A file name as it came, if it is one.
+
+    Raises:
+        Refusal: `invalid-name`: empty, too long, a path, or with control characters.
+    """
+    if not name.strip() or len(name.encode()) > NAME_BYTES:
+        raise Refusal("invalid-name", f"a file name has 1 to {NAME_BYTES} bytes")
+    if "/" in name or "\\" in name or name in (".", "..") or not name.isprintable():
+        raise Refusal("invalid-name", "a file name holds no path and no control characters")
+    return name
+
+
+def stated_valid_from(head: bytes, media_type: str) -> datetime | None:
+    """`valid_from` of a Markdown file's YAML front matter; None where there is none or it is no date."""
+    if media_type != "text/markdown" or not head.startswith(b"---"):
+        return None
+    block, found, _ = head[3:8192].decode("utf-8", "replace").partition("\n---")
+    if not found:
+        return None
+    try:
+        fields: Any = yaml.safe_load(block)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return _moment(fields.get("valid_from")) if isinstance(fields, dict) else None
+
+
+def _moment(value: object) -> datetime | None:
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return None
+
+
