@@ -120,14 +120,14 @@ def _as_text(head: bytes) -> str | None:
     ):
         if head.startswith(bom):
             return head.decode(encoding, "replace")
-    unmarked = _unmarked_utf16(head)
+    unmarked = unmarked_utf16(head)
     if unmarked:
         return head.decode(unmarked, "replace")
     controls = sum(head.count(c) for c in range(32) if c not in _TEXT_CONTROLS)
     return None if controls > len(head) // 100 else head.decode("latin-1")
 
 
-def _unmarked_utf16(head: bytes) -> str | None:
+def unmarked_utf16(head: bytes) -> str | None:
     """UTF-16 without BOM has spaces and line ends as two bytes, one of them NUL."""
     little = head.count(b" \x00") + head.count(b"\n\x00")
     big = head.count(b"\x00 ") + head.count(b"\x00\n")

@@ -33,5 +33,7 @@ def judge(text: str, accepted: frozenset[str] = ACCEPTED) -> Judged:
     if found.code in accepted:
         return Judged(found.code, ())
     if found.code != UNKNOWN and found.confidence >= _SURE:
-        raise Refusal("language-not-accepted", f"the text is in a language not accepted: {found.code}")
+        raise Refusal(
+            "language-not-accepted", f"the text is in a language not accepted: {found.code}"
+        )
     return Judged(UNKNOWN, ("language undetermined: no accepted language is clear",))

@@ -1,0 +1,267 @@
+"""One warm child process that parses untrusted documents, watched and replaced by its parent."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import psutil
+from pydantic import ValidationError
+
+from contracts.artifacts import ParsedDocument
+from kernel.errors import Refusal
+from kernel.media import SUPPORTED
+from services.converter.parsers import parser_for
+from services.converter.settings import Limits, ParseOptions
+
+_ROOT = Path(__file__).resolve().parents[2]
+_POLL_SECONDS = 0.1
+_HEADER_BYTES = 1024 * 1024
+_FATAL = frozenset({"parse-crash", "parse-memory"})
+_BROKEN = (OSError, EOFError, ValueError, TypeError, asyncio.LimitOverrunError)
+
+
+class ParseOutcome(NamedTuple):
+    """`parser`: what made the text, engine and version; `warnings`: for the journal."""
+
+    document: ParsedDocument
+    parser: str
+    warnings: tuple[str, ...]
+
+
+class ParseCell:
+    """Parses one document at a time in a child process; callers queue.
+
+    The child is started with the first document, kept warm, and replaced after
+    `limits.recycle_after` documents, when it has grown, and after every failure of its own. A
+    document that crashes or starves a child which had parsed others gets one try in a fresh one,
+    so that it does not pay for what another left behind.
+    """
+
+    def __init__(
+        self, limits: Limits, options: ParseOptions, *, module: str = "services.converter.child"
+    ) -> None:
+        self._limits, self._options, self._module = limits, options, module
+        self._turn = asyncio.Lock()
+        self._child: _Child | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the child; a parse under way is waited for."""
+        async with self._turn:
+            await self._drop()
+
+    def parser_for(self, media_type: str) -> str:
+        """Name of the parser that `parse` will use: part of the key of a parse cache."""
+        return parser_for(media_type, self._options)
+
+    async def parse(self, path: Path, media_type: str) -> ParseOutcome:
+        """Parse the file at `path`.
+
+        Raises:
+            Refusal: `empty-document`, `document-too-large`, `unsupported-media-type`,
+                `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-many-pages`,
+                `too-deep`, `invalid-encoding`, `no-text`, `parse-timeout`, `parse-memory`,
+                `parse-crash`.
+        """
+        request = {
+            "path": self._admitted(path, media_type),
+            "media_type": media_type,
+            "options": self._options.model_dump(mode="json"),
+        }
+        async with self._turn:
+            reply = await self._ask(request)
+        return _outcome(reply, self.parser_for(media_type))
+
+    def _admitted(self, path: Path, media_type: str) -> str:
+        size = path.stat().st_size
+        if size == 0:
+            raise Refusal("empty-document", "the file is empty")
+        if size > self._limits.file_bytes:
+            raise Refusal("document-too-large", f"{size} bytes, at most {self._limits.file_bytes}")
+        if media_type not in SUPPORTED:
+            raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
+        return str(path.resolve())
+
+    async def _ask(self, request: dict[str, Any]) -> "_Reply":
+        child = await self._ready()
+        used = child.served > 0
+        try:
+            return await self._try(child, request)
+        except Refusal as refusal:
+            if not used or refusal.code not in _FATAL:
+                raise
+        return await self._try(await self._ready(), request)
+
+    async def _try(self, child: "_Child", request: dict[str, Any]) -> "_Reply":
+        """One attempt; a child that did not answer properly is never used again."""
+        healthy = False
+        try:
+            reply = await child.ask(request, self._limits)
+            if reply.header.get("code") in _FATAL:
+                raise _refusal(reply.header)
+            healthy = not child.grown(self._limits)
+            return reply
+        finally:
+            if not healthy:
+                await self._drop()
+
+    async def _ready(self) -> "_Child":
+        if self._child is None or not self._child.alive:
+            await self._drop()
+            self._child = await _Child.start(self._module, self._limits)
+        return self._child
+
+    async def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            # Shielded: a caller that is cancelled while we clean up must not leak a process.
+            await asyncio.shield(child.end())
+
+
+class _Reply(NamedTuple):
+    header: dict[str, Any]
+    payload: bytes
+
+
+def _outcome(reply: _Reply, parser: str) -> ParseOutcome:
+    """What the child says is checked: it may have been taken over by a document."""
+    if "code" in reply.header:
+        raise _refusal(reply.header)
+    try:
+        document = ParsedDocument.model_validate_json(reply.payload)
+        warnings = tuple(str(warning)[:300] for warning in reply.header["warnings"][:100])
+    except (ValidationError, KeyError, TypeError) as error:
+        raise Refusal("parse-crash", "the parser's answer makes no sense") from error
+    return ParseOutcome(document, parser, warnings)
+
+
+def _refusal(header: dict[str, Any]) -> Refusal:
+    code = re.sub("[^a-z0-9-]", "-", str(header["code"])[:60])
+    return Refusal(code, str(header.get("reason", ""))[:300])
+
+
+class _Child:
+    """A running child: asked one thing at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process, home: Any) -> None:
+        self._process, self._home = process, home
+        self._watched = psutil.Process(process.pid)
+        self.served = 0
+
+    @classmethod
+    async def start(cls, module: str, limits: Limits) -> "_Child":
+        home = tempfile.TemporaryDirectory(prefix="kb-parse-", ignore_cleanup_errors=True)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", module,
+                str(limits.memory_bytes), str(limits.cpu_seconds),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL, cwd=home.name, env=_environment(home.name),
+                start_new_session=True, limit=_HEADER_BYTES,
+            )  # fmt: skip
+        except BaseException:
+            home.cleanup()
+            raise
+        return cls(process, home)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, request: dict[str, Any], limits: Limits) -> _Reply:
+        """Send `request`, return the answer.
+
+        Raises:
+            Refusal: `parse-timeout`, `parse-memory` or `parse-crash`; the child is unusable then.
+        """
+        answer = asyncio.ensure_future(self._exchange(request, limits.output_bytes))
+        try:
+            async with asyncio.timeout(limits.wall_seconds):
+                while not answer.done():
+                    if self._memory() > limits.memory_bytes:
+                        raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
+                    await asyncio.wait({answer}, timeout=_POLL_SECONDS)
+            self.served += 1
+            return answer.result()
+        except TimeoutError as error:
+            raise Refusal("parse-timeout", f"over {limits.wall_seconds} s") from error
+        except _BROKEN as error:
+            raise await self._fate() from error
+        finally:
+            answer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, *_BROKEN):
+                await answer
+
+    async def _exchange(self, request: dict[str, Any], most: int) -> _Reply:
+        assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        await self._process.stdin.drain()
+        header = json.loads(await self._process.stdout.readuntil(b"\n"))
+        size = int(header.get("size", -1)) if isinstance(header, dict) else -1
+        if not 0 <= size <= most:
+            raise ValueError("no header, or too large an answer")
+        return _Reply(header, await self._process.stdout.readexactly(size))
+
+    def _memory(self) -> int:
+        """Resident bytes of the child and of the programs it runs."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            for process in (self._watched, *self._watched.children(recursive=True)):
+                total += process.memory_info().rss
+        return total
+
+    async def _fate(self) -> Refusal:
+        """Why the child stopped answering."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), 1)
+        code = self._process.returncode
+        if code == -signal.SIGXCPU:
+            return Refusal("parse-timeout", "too much processor time")
+        if code == -signal.SIGKILL:
+            return Refusal("parse-memory", "killed by the system, most likely for memory")
+        return Refusal("parse-crash", f"the parser ended with {code}")
+
+    def grown(self, limits: Limits) -> bool:
+        """Whether it is time for a fresh process."""
+        return self.served >= limits.recycle_after or self._memory() > limits.recycle_bytes
+
+    async def end(self) -> None:
+        """Kill the child with everything it started, and clean up."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        await asyncio.to_thread(self._home.cleanup)
+
+
+def _environment(home: str) -> dict[str, str]:
+    """Nothing of the parent's environment but the path: it may hold secrets."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PYTHONPATH": str(_ROOT),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LANG": "C.UTF-8",
+        "HOME": home,
+        "TMPDIR": home,
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OMP_THREAD_LIMIT": "1",
+    }

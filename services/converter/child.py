@@ -1,0 +1,114 @@
+"""The child process that parses: it gives up what it does not need, then serves its parent.
+
+`python -m services.converter.child MEMORY_BYTES CPU_SECONDS`; one JSON request a line on stdin,
+one JSON header line and `size` bytes of a `ParsedDocument` on stdout for each.
+"""
+
+import ctypes
+import json
+import logging
+import math
+import os
+import resource
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from contracts.artifacts import ParsedDocument
+from kernel.errors import Refusal
+from services.converter.settings import ParseOptions
+
+Parse = Callable[[Path, str, ParseOptions], tuple[ParsedDocument, list[str]]]
+
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_STACK_BYTES = 64 * 1024 * 1024
+
+
+def main(parse: Parse | None = None) -> None:
+    """Give up rights, then answer until stdin ends."""
+    memory, cpu_seconds = int(sys.argv[1]), int(sys.argv[2])
+    # Libraries print; only we may write to the pipe.
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    harden(memory)
+    # A thread, because only a thread's stack can be made large enough for deep recursion in C.
+    threading.stack_size(_STACK_BYTES)
+    worker = threading.Thread(target=_serve, args=(parse or _parse, out, cpu_seconds))
+    worker.start()
+    worker.join()
+
+
+def harden(memory: int) -> None:
+    """No core files, few open files, no new rights, no network where the system allows it."""
+    parent = os.getppid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("the parent is gone")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
+    # Counts private writable memory only: torch maps far more address space than it uses.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+
+
+def _serve(parse: Parse, out: BinaryIO, cpu_seconds: int) -> None:
+    for line in sys.stdin.buffer:
+        _grant(cpu_seconds)
+        header, payload = _answer(parse, json.loads(line))
+        out.write(json.dumps({**header, "size": len(payload)}).encode() + b"\n" + payload)
+        out.flush()
+        if header.get("code") in {"parse-memory", "parse-crash"}:
+            # After a failed allocation nothing in this process can be trusted.
+            return
+
+
+def _grant(cpu_seconds: int) -> None:
+    """Processor time for one more document, from now."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = math.ceil(used.ru_utime + used.ru_stime)
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, resource.RLIM_INFINITY))
+
+
+def _answer(parse: Parse, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Header and payload; reasons never hold text of the document."""
+    options = ParseOptions.model_validate(request["options"])
+    try:
+        document, notes = parse(Path(request["path"]), request["media_type"], options)
+    except Refusal as refusal:
+        return {"code": refusal.code, "reason": refusal.reason}, b""
+    except MemoryError:
+        return {"code": "parse-memory", "reason": "an allocation failed"}, b""
+    except RecursionError:
+        return {"code": "too-deep", "reason": "nested too deeply"}, b""
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library raise
+        return {"code": "parse-crash", "reason": _where(error)}, b""
+    return {"warnings": notes}, document.to_bytes()
+
+
+def _where(error: Exception) -> str:
+    """Type and place of an error, without its message: that may quote the document."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last else "?"
+    return f"{type(error).__name__} at {place}"
+
+
+def _parse(path: Path, media_type: str, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+    from services.converter.parsing import parse
+
+    return parse(path, media_type, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Names of the parsers: known before parsing, since they are part of the parse cache's key."""
+
+import shutil
+import subprocess
+from functools import cache
+from importlib.metadata import version
+
+from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN
+from services.converter.settings import ParseOptions
+
+# Raise a number when the same bytes give another parse; parsed documents are cached under it.
+_REVISIONS = {MARKDOWN: "markdown-1", PLAIN: "text-1"}
+_HTML_REVISION = 1
+_DOCX_REVISION = 1
+HEURISTIC_REVISION = 1
+_MODELS_REVISION = 1
+
+
+def parser_for(media_type: str, options: ParseOptions) -> str:
+    """`docling-2.143.0+heuristic-1+tesseract-5.3.0`, `markdown-1`, …: engine and versions."""
+    if media_type in _REVISIONS:
+        return _REVISIONS[media_type]
+    docling = f"docling-{version('docling-slim')}"
+    if media_type == HTML:
+        return f"{docling}+html-{_HTML_REVISION}"
+    if media_type == DOCX:
+        return f"{docling}+docx-{_DOCX_REVISION}"
+    if media_type == PDF:
+        return docling + _pdf_engines(options)
+    return "none"
+
+
+def _pdf_engines(options: ParseOptions) -> str:
+    layout = (
+        f"+models-{_MODELS_REVISION}" if options.artifacts else f"+heuristic-{HEURISTIC_REVISION}"
+    )
+    ocr = tesseract_version() if options.ocr else ""
+    return layout + (f"+tesseract-{ocr}" if ocr else "")
+
+
+@cache
+def tesseract_version() -> str:
+    """`5.3.0`, or empty when tesseract is not installed."""
+    program = shutil.which("tesseract")
+    if not program:
+        return ""
+    done = subprocess.run(  # noqa: S603 - our own argument list
+        [program, "--version"], capture_output=True, text=True, timeout=10, check=False
+    )
+    words = (done.stdout or done.stderr).split()
+    return words[1] if len(words) > 1 else "unknown"

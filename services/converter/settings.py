@@ -1,0 +1,87 @@
+"""Settings of the converter, read once at start."""
+
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kernel.language import ACCEPTED
+
+_MIB = 1024 * 1024
+
+
+class Limits(BaseModel):
+    """What one document may cost. Bytes and seconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    wall_seconds: float
+    cpu_seconds: int
+    memory_bytes: int
+    file_bytes: int
+    output_bytes: int
+    recycle_after: int
+    recycle_bytes: int
+
+
+class ParseOptions(BaseModel):
+    """What the child is told with every document."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_pages: int = 3000
+    max_unpacked_bytes: int = 512 * _MIB
+    max_unpacked_ratio: int = 200
+    max_depth: int = 200
+    ocr: bool = True
+    artifacts: Path | None = None
+
+
+class Settings(BaseSettings):
+    """`KB_CONVERTER_…`; a frozen copy of the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")
+
+    wall_seconds: float = Field(300, gt=0, description="Longest time for one document")
+    cpu_seconds: int = Field(600, gt=0, description="Most processor time for one document")
+    memory_mib: int = Field(3072, ge=512, description="Most memory of the parsing process")
+    max_file_mib: int = Field(512, gt=0, description="Largest file that is parsed")
+    max_output_mib: int = Field(256, gt=0, description="Largest parse that is taken back")
+    max_pages: int = Field(3000, gt=0, description="Most pages of one document")
+    max_unpacked_mib: int = Field(512, gt=0, description="Largest content of a zipped format")
+    max_unpacked_ratio: int = Field(200, gt=1, description="Most bytes out of one zipped byte")
+    max_depth: int = Field(200, gt=10, description="Deepest nesting of elements")
+    recycle_after: int = Field(200, gt=0, description="Documents until a fresh parsing process")
+    recycle_mib: int = Field(1536, gt=0, description="Memory at which the process is replaced")
+    ocr: bool = Field(True, description="Read pages without text by tesseract, if installed")
+    accepted: frozenset[str] = Field(ACCEPTED, description="Languages taken in")
+    artifacts: Path | None = Field(
+        None,
+        validation_alias=AliasChoices("KB_DOCLING_ARTIFACTS", "artifacts"),
+        description="Folder with docling's layout and table models; without it heuristics",
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """The part that the parent enforces."""
+        return Limits(
+            wall_seconds=self.wall_seconds,
+            cpu_seconds=self.cpu_seconds,
+            memory_bytes=self.memory_mib * _MIB,
+            file_bytes=self.max_file_mib * _MIB,
+            output_bytes=self.max_output_mib * _MIB,
+            recycle_after=self.recycle_after,
+            recycle_bytes=self.recycle_mib * _MIB,
+        )
+
+    @property
+    def parse_options(self) -> ParseOptions:
+        """The part that the child obeys."""
+        return ParseOptions(
+            max_pages=self.max_pages,
+            max_unpacked_bytes=self.max_unpacked_mib * _MIB,
+            max_unpacked_ratio=self.max_unpacked_ratio,
+            max_depth=self.max_depth,
+            ocr=self.ocr,
+            artifacts=self.artifacts,
+        )
