@@ -1,0 +1,16 @@
+"""Text to vectors: one seam, local models, endpoints, and a stand-in without a model."""
+
+from kernel.embedder.base import Embedder, EmbedderError, Matrix, Vector
+from kernel.embedder.bundled import ensure_bundled
+from kernel.embedder.hashed import HashedEmbedder
+from kernel.embedder.load import load_embedder
+from kernel.embedder.local import LocalModel, SentenceTransformerEmbedder
+from kernel.embedder.queue import QueuedEmbedder
+from kernel.embedder.remote import Endpoint, RemoteEmbedder
+from kernel.embedder.settings import EmbedderSettings
+
+__all__ = [
+    "Embedder", "EmbedderError", "EmbedderSettings", "Endpoint", "HashedEmbedder", "LocalModel",
+    "Matrix", "QueuedEmbedder", "RemoteEmbedder", "SentenceTransformerEmbedder", "Vector",
+    "ensure_bundled", "load_embedder",
+]  # fmt: skip

@@ -1,0 +1,88 @@
+"""From settings to an embedder."""
+
+from pathlib import Path
+
+from kernel.embedder.base import Embedder, EmbedderError
+from kernel.embedder.settings import EmbedderSettings
+from kernel.embedder.tokens import EstimatedTokens, HuggingFaceTokens, TokenCounter
+
+REMOTE_TOKENS = 8192
+"""What BGE-M3 reads, and most models behind an endpoint."""
+
+
+def load_embedder(settings: EmbedderSettings | None = None) -> Embedder:
+    """The embedder of this process, ready to be shared. Takes seconds: call it off the event loop.
+
+    Raises:
+        EmbedderError: it cannot be had as configured; the message says what to do.
+        kernel.errors.Retry: the endpoint must be asked for its dimension, and is away.
+    """
+    settings = settings or EmbedderSettings()
+    if settings.embeddings_url:
+        return _remote(settings, settings.embeddings_url)
+    from kernel.embedder.queue import QueuedEmbedder
+
+    return QueuedEmbedder(_local(settings), settings.embed_batch_tokens)
+
+
+def _local(settings: EmbedderSettings) -> Embedder:
+    if settings.embedder == "hashed":
+        from kernel.embedder.hashed import HashedEmbedder
+
+        return HashedEmbedder()
+    from kernel.embedder.local import LocalModel, SentenceTransformerEmbedder
+
+    name, label = settings.embedder, None
+    if name == "bundled":
+        from kernel.embedder.bundled import bundled_label, ensure_bundled
+
+        folder = ensure_bundled(settings.model_cache)
+        name, label = str(folder), bundled_label(folder)
+    return SentenceTransformerEmbedder(
+        LocalModel(
+            name,
+            query_prompt=settings.embedder_query_prompt,
+            document_prompt=settings.embedder_document_prompt,
+            max_tokens=settings.embedder_max_tokens,
+            revision=settings.embedder_revision,
+            device=settings.torch_device,
+            threads=settings.torch_threads,
+            label=label,
+        )
+    )
+
+
+def _remote(settings: EmbedderSettings, url: str) -> Embedder:
+    from kernel.embedder.remote import Endpoint, RemoteEmbedder, probe_dim
+
+    key = settings.embeddings_key
+    endpoint = Endpoint(
+        url,
+        settings.embeddings_model,
+        settings.embeddings_api,
+        api_key=key.get_secret_value() if key else None,
+        query_prompt=settings.embedder_query_prompt or "",
+        document_prompt=settings.embedder_document_prompt or "",
+        timeout_seconds=settings.embeddings_timeout_seconds,
+        batch_size=settings.embeddings_batch_size,
+    )
+    return RemoteEmbedder(
+        endpoint,
+        dim=settings.embeddings_dim or probe_dim(endpoint),
+        max_tokens=settings.embedder_max_tokens or REMOTE_TOKENS,
+        tokens=_remote_tokens(settings),
+    )
+
+
+def _remote_tokens(settings: EmbedderSettings) -> TokenCounter:
+    """The endpoint's tokenizer, as far as it is known here."""
+    name = settings.embeddings_tokenizer
+    if name == "estimate":
+        return EstimatedTokens()
+    if name == "bundled":
+        from kernel.embedder.bundled import ensure_bundled
+
+        return HuggingFaceTokens.from_file(ensure_bundled(settings.model_cache) / "tokenizer.json")
+    if not Path(name).is_file():
+        raise EmbedderError(f"KB_EMBEDDINGS_TOKENIZER: no such file: {name}")
+    return HuggingFaceTokens.from_file(Path(name))
