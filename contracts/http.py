@@ -210,3 +210,42 @@ class Problem(Body):
     title: str
     status: int
     detail: str = ""
+
+
+class RebuildRequest(Body):
+    """`POST /rebuild`: one project, or all."""
+
+    project: Project | None = None
+
+
+class Rebuilt(Body):
+    """A new generation of a project's index is live; `embedded` passages were not in the cache."""
+
+    project: str
+    generation: int
+    versions: int
+    passages: int
+    embedded: int
+    position: int
+    seconds: float
+
+
+class RebuildReply(Body):
+    """What a rebuild made; `position`: the read projection was folded anew up to there."""
+
+    rebuilt: list[Rebuilt]
+
+
+class ReviewRequest(Body):
+    """`POST /review/{version_id}`: what a person decides about a quarantined version."""
+
+    decision: Literal["release", "reject"]
+    reason: str = Field(min_length=1, max_length=500)
+
+
+class Reviewed(Body):
+    """The decision is in the log."""
+
+    version_id: str
+    decision: Literal["release", "reject"]
+    position: int

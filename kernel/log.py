@@ -173,6 +173,11 @@ class Log:
         assert isinstance(received, DocumentReceived)  # noqa: S101 - the query asks for this type
         return received
 
+    async def first_of(self, correlation_id: UUID) -> Envelope | None:
+        """The event that began a correlation; None if there is no such correlation."""
+        row = await self._sql.first_of(self.pool, correlation_id=correlation_id)
+        return None if row is None else to_envelope(row)
+
     async def receipts(self, id_: str) -> list[DocumentReceived]:
         """All receipts of a `version_id`, or of the bytes `source_id`, oldest first."""
         events = [to_envelope(r).event() async for r in self._sql.receipts(self.pool, id=id_)]

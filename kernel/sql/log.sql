@@ -18,6 +18,10 @@ SELECT * FROM log.event WHERE stream_id = :stream_id ORDER BY version;
 -- All events of several streams, in log order.
 SELECT * FROM log.event WHERE stream_id = ANY(:stream_ids::text[]) ORDER BY position;
 
+-- name: first_of^
+-- The event that began a correlation (a job).
+SELECT * FROM log.event WHERE correlation_id = :correlation_id ORDER BY position LIMIT 1;
+
 -- name: known$
 -- Is this event in the log?
 SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id);

@@ -1,0 +1,304 @@
+"""Writes a project's two indexes together: Postgres rows for keywords, points for vectors."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.artifacts import Chunk, ChunkManifest, embedded_text
+from contracts.events import Chunked, Reinstated, Superseded, Window
+from kernel.blobs import Blobs
+from kernel.cache import EmbeddingCache
+from kernel.db import queries
+from kernel.embedder import Embedder
+from kernel.errors import KbError
+from kernel.keywords import analyse
+from kernel.log import Log
+from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
+
+Vectors = NDArray[np.float32]
+SAME = 0.99
+"""Cosine above which two vectors are of one text, rounding of the engine allowed for."""
+
+
+class WrongBytes(KbError):
+    """A chunk's byte range is not in its body: the write is refused."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One state of a project's index, and the model of its vectors."""
+
+    project: str
+    number: int
+    embedder: str
+    dim: int
+
+    @property
+    def collection(self) -> str:
+        """Name in the vector engine."""
+        return collection_name(self.project, self.number)
+
+
+@dataclass(frozen=True)
+class Written:
+    """How many passages a write embedded, and how many vectors it found in the cache."""
+
+    embedded: int
+    reused: int
+
+
+@dataclass(frozen=True)
+class Passages:
+    """A version's passages, ready to be written: texts, keyword rows and vectors in one order."""
+
+    event: Chunked
+    manifest: ChunkManifest
+    texts: list[str]
+    vectors: Vectors
+    windows: tuple[Window, ...]
+    valid_from: datetime
+
+    def points(self) -> list[Point]:
+        """What the vector engine stores."""
+        spans = tuple((w.valid_from, w.valid_until) for w in self.windows)
+        return [
+            Point(
+                point_id=point_id(self.event.version_id, chunk.chunk_id),
+                vector=vector,
+                chunk_id=chunk.chunk_id,
+                version_id=self.event.version_id,
+                document_id=self.event.document_id,
+                project=self.event.project,
+                language=chunk.language,
+                heading_path=chunk.heading_path,
+                valid_from=self.valid_from,
+                valid_until=None,
+                windows=spans,
+            )
+            for chunk, vector in zip(self.manifest.chunks, self.vectors, strict=True)
+        ]
+
+    def rows(self, generation: int) -> list[tuple[Any, ...]]:
+        """What `read.chunk` stores, in the order of `COLUMNS`."""
+        e = self.event
+        return [
+            (
+                e.project, generation, e.version_id, c.chunk_id, e.document_id, e.source_id, n,
+                list(c.heading_path), c.byte_start, c.byte_end, self.manifest.title, text,
+                c.language, *analyse(text, c.language), point_id(e.version_id, c.chunk_id),
+            )
+            for n, (c, text) in enumerate(zip(self.manifest.chunks, self.texts, strict=True))
+        ]  # fmt: skip
+
+
+class Index:
+    """The two indexes of all projects. Every write is idempotent."""
+
+    def __init__(
+        self,
+        event_log: Log,
+        blobs: Blobs,
+        embedder: Embedder,
+        vectors: VectorIndex,
+    ) -> None:
+        self.embedder = embedder
+        self.vectors = vectors
+        self.log = event_log
+        self._blobs = blobs
+        self._cache = EmbeddingCache(event_log.pool)
+        self.sql = queries("services.indexer", "store")
+
+    async def write(self, event: Chunked, valid_from: datetime) -> Written:
+        """Put a version's passages into the live generation of its project, vectors first.
+
+        Raises:
+            WrongBytes: a chunk does not match its body.
+        """
+        generation = await self.live(event.project)
+        passages, written = await self.passages(event, valid_from)
+        while True:
+            async with self.writing(event.project) as connection:
+                now = await self._live(connection, event.project)
+                if now == generation:
+                    await self.put(connection, generation, passages)
+                    return written
+            generation = now or await self.live(event.project)
+
+    async def passages(self, event: Chunked, valid_from: datetime) -> tuple[Passages, Written]:
+        """Read a version's passages from the blobs, and embed what no cache has."""
+        manifest = ChunkManifest.model_validate_json(await self._blobs.get(event.chunks_sha256))
+        body = await self._blobs.get(event.body_sha256)
+        texts = [
+            embedded_text(manifest.title, c, passage)
+            for c, passage in zip(manifest.chunks, slices(body, manifest.chunks), strict=True)
+        ]
+        vectors, written = await self._embed(texts)
+        windows = await self._windows(event.document_id)
+        mine = tuple(w for w in windows if w.version_id == event.version_id)
+        return Passages(event, manifest, texts, vectors, mine, valid_from), written
+
+    async def put(self, connection: Any, generation: Generation, passages: Passages) -> None:
+        """Write passages into a generation; the version's earlier rows there are replaced."""
+        version = {
+            "project": generation.project,
+            "generation": generation.number,
+            "version_id": passages.event.version_id,
+        }
+        rows = await asyncio.to_thread(passages.rows, generation.number)
+        await self.vectors.upsert(generation.collection, passages.points())
+        await self.sql.drop_version_in(connection, **version)
+        await connection.copy_records_to_table(
+            "chunk", schema_name="read", columns=COLUMNS, records=rows
+        )
+
+    async def revalidate(self, project: str, document_id: str) -> None:
+        """Give the points of all versions of a document the windows that the log says."""
+        async with self.writing(project) as connection:
+            await self.respan(await self.kept(connection, project), document_id)
+
+    async def respan(self, generations: Iterable[Generation], document_id: str) -> None:
+        """As `revalidate`, in given generations, under a lock that the caller holds."""
+        windows = await self._windows(document_id)
+        spans: dict[str, list[tuple[datetime, datetime | None]]] = {}
+        for w in windows:
+            spans.setdefault(w.version_id, []).append((w.valid_from, w.valid_until))
+        for generation in generations:
+            for version_id, of_version in spans.items():
+                await self.vectors.set_validity(generation.collection, version_id, of_version)
+
+    async def forget(self, connection: Any, generation: Generation, version_id: str) -> None:
+        """Remove a version from one generation."""
+        await self.vectors.delete_version(generation.collection, version_id)
+        await self.sql.drop_version_in(
+            connection,
+            project=generation.project,
+            generation=generation.number,
+            version_id=version_id,
+        )
+
+    async def finds(self, generation: Generation, text: str) -> bool:
+        """Is a passage with the vector of `text` the first hit for it?"""
+        known = await self._cache.get(self.embedder.model_id, [text])
+        flt = VectorFilter(include_historical=True)
+        hits = await self.vectors.search(generation.collection, known[text], flt, 1)
+        return bool(hits) and hits[0].score > SAME
+
+    async def left_over(self, connection: Any, project: str) -> AsyncIterator[Generation]:
+        """Generations that are neither live nor of use: a crash left them."""
+        async for r in self.sql.left_over(connection, project=project):
+            yield Generation(project, r["generation"], r["embedder"], r["dim"])
+
+    async def erase(self, project: str, version_id: str) -> None:
+        """Remove a version from every generation that is kept."""
+        async with self.writing(project) as connection:
+            for generation in await self.kept(connection, project):
+                await self.vectors.delete_version(generation.collection, version_id)
+            await self.sql.drop_version(connection, project=project, version_id=version_id)
+
+    async def live(self, project: str) -> Generation:
+        """The generation that queries read; the first is made when it is asked for.
+
+        Raises:
+            EmbedderChanged: it holds another model's vectors; `kb rebuild` makes a new one.
+        """
+        found = await self._live(self.log.pool, project)
+        if found is None:
+            found = await self._first(project)
+        if found.embedder != self.embedder.model_id:
+            raise EmbedderChanged(
+                f"{project} holds vectors of {found.embedder}, the embedder is now "
+                f"{self.embedder.model_id}: run kb rebuild --project {project}"
+            )
+        return found
+
+    async def new_generation(self, connection: Any, project: str, state: str) -> Generation:
+        """The next generation, its collection made."""
+        number = await self.sql.add_generation(
+            connection, project=project, embedder=self.embedder.model_id, dim=self.embedder.dim,
+            state=state,
+        )  # fmt: skip
+        generation = Generation(project, number, self.embedder.model_id, self.embedder.dim)
+        await self.vectors.drop(generation.collection)  # left by a crash before its row was there
+        await self.vectors.create(generation.collection, generation.dim)
+        return generation
+
+    async def kept(self, connection: Any, project: str) -> list[Generation]:
+        """Generations that are live or being built."""
+        rows = self.sql.generations(connection, project=project)
+        return [
+            Generation(project, r["generation"], r["embedder"], r["dim"]) async for r in rows
+        ]
+
+    @asynccontextmanager
+    async def writing(self, project: str) -> AsyncIterator[Any]:
+        """A transaction among other writers of the project; no switch of generations meanwhile."""
+        async with self.log.pool.acquire() as connection, connection.transaction():
+            await self.sql.share_project(connection, project=project)
+            yield connection
+
+    async def _first(self, project: str) -> Generation:
+        async with self.log.pool.acquire() as connection, connection.transaction():
+            await self.sql.own_project(connection, project=project)
+            found = await self._live(connection, project)
+            if found is None:
+                found = await self.new_generation(connection, project, "live")
+                await self.sql.activate(connection, project=project, generation=found.number)
+            return found
+
+    async def _live(self, connection: Any, project: str) -> Generation | None:
+        row = await self.sql.live(connection, project=project)
+        return row and Generation(project, row["generation"], row["embedder"], row["dim"])
+
+    async def _windows(self, document_id: str) -> tuple[Window, ...]:
+        """The line of a document's versions, as the log last said it."""
+        for envelope in reversed(await self.log.stream(f"document-{document_id}")):
+            event = envelope.event()
+            if isinstance(event, Superseded | Reinstated):
+                return event.windows
+        return ()
+
+    async def _embed(self, texts: Sequence[str]) -> tuple[Vectors, Written]:
+        model = self.embedder.model_id
+        known = await self._cache.get(model, texts)
+        new = list(dict.fromkeys(t for t in texts if t not in known))
+        if new:
+            vectors = await self.embedder.embed_documents(new)
+            await self._cache.put(model, new, vectors)
+            known |= dict(zip(new, vectors, strict=True))
+        return np.stack([known[t] for t in texts]), Written(len(new), len(texts) - len(new))
+
+
+class EmbedderChanged(KbError):
+    """The live generation was made by another model."""
+
+
+COLUMNS = [
+    "project", "generation", "version_id", "chunk_id", "document_id", "source_id", "ordinal",
+    "heading_path", "byte_start", "byte_end", "title", "text", "language", "terms", "term_count",
+    "point_id",
+]  # fmt: skip
+
+
+def slices(body: bytes, chunks: Iterable[Chunk]) -> list[str]:
+    """The passages by their byte ranges.
+
+    Raises:
+        WrongBytes: a range is outside the body, or cuts a character.
+    """
+    passages = []
+    for chunk in chunks:
+        passage = body[chunk.byte_start : chunk.byte_end]
+        if len(passage) != chunk.byte_end - chunk.byte_start:
+            raise WrongBytes(f"{chunk.chunk_id} ends after its body")
+        try:
+            passages.append(passage.decode())
+        except UnicodeDecodeError as error:
+            raise WrongBytes(f"{chunk.chunk_id} cuts a character") from error
+    return passages

@@ -1,0 +1,148 @@
+"""Composition root of search: questions, documents, jobs, the event stream."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from contracts.events import Project
+from contracts.http import (
+    DocumentPage,
+    DocumentView,
+    JobPage,
+    JobView,
+    Journal,
+    QueryReply,
+    QueryRequest,
+)
+from kernel.errors import Refusal
+from kernel.log import Log
+from kernel.models import shared_embedder, shared_vectors
+from kernel.service import Env, Service
+from kernel.web import create_api
+from services.search.documents import Documents
+from services.search.engine import Engine
+from services.search.projection import Projection
+
+QUERY_BYTES = 64 * 1024
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
+    """The HTTP surface."""
+    app = create_api(
+        "search", api_key=env.settings.api_key.get_secret_value(), health=env.health
+    )
+
+    @app.post("/query", response_model=QueryReply)
+    async def post_query(request: Request) -> QueryReply:
+        body = await _limited(request)
+        return await engine.query(_parsed(body))
+
+    @app.get("/documents", response_model=DocumentPage)
+    async def get_documents(
+        project: Project | None = None, cursor: str | None = None, limit: Limit = 50
+    ) -> DocumentPage:
+        return await documents.listing(project, cursor, limit)
+
+    @app.get("/documents/{id}", response_model=DocumentView)
+    async def get_document(id: str) -> DocumentView:
+        return await documents.document(id)
+
+    @app.get("/documents/{id}/body")
+    async def get_body(id: str) -> Response:
+        version, body = await documents.body(id)
+        headers = {
+            "ETag": f'"{version.body_sha256}"',
+            "KB-Version-Id": version.version_id,
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(body, media_type="text/markdown; charset=utf-8", headers=headers)
+
+    @app.get("/documents/{id}/journal", response_model=Journal)
+    async def get_journal(id: str) -> Journal:
+        return await documents.journal(id)
+
+    @app.get("/jobs", response_model=JobPage)
+    async def get_jobs(
+        project: Project | None = None, cursor: str | None = None, limit: Limit = 50
+    ) -> JobPage:
+        return await documents.jobs(project, cursor, limit)
+
+    @app.get("/jobs/{id}", response_model=JobView)
+    async def get_job(id: str) -> JobView:
+        return await documents.job(id)
+
+    @app.get("/events")
+    async def get_events(
+        request: Request,
+        after: Annotated[int, Query(ge=0)] = 0,
+        follow: bool = True,
+        project: Project | None = None,
+    ) -> Response:
+        resume = request.headers.get("last-event-id", "")
+        start = int(resume) if resume.isdigit() else after
+        return EventSourceResponse(_events(env.log, start, follow, project), ping=15)
+
+    @app.post("/projections/read/rebuild")
+    async def post_replay() -> dict[str, int]:
+        return {"position": await projection.replay()}
+
+    return app
+
+
+async def _events(
+    log: Log, after: int, follow: bool, project: str | None
+) -> AsyncIterator[ServerSentEvent]:
+    """Events after a position as server-sent events; their id is the position, to resume from."""
+    if follow:
+        async for batch in log.follow(after):
+            for envelope in batch:
+                if project in (None, envelope.project):
+                    yield _sse(envelope)
+        return
+    while batch := await log.read(after):
+        after = batch[-1].position
+        for envelope in batch:
+            if project in (None, envelope.project):
+                yield _sse(envelope)
+
+
+def _sse(envelope: Any) -> ServerSentEvent:
+    data = json.dumps(envelope.to_cloudevent(), ensure_ascii=False)
+    return ServerSentEvent(data, event=envelope.type, id=str(envelope.position))
+
+
+async def _limited(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > QUERY_BYTES:
+            raise Refusal("too-large", f"a query has at most {QUERY_BYTES} bytes", status=413)
+    return body
+
+
+def _parsed(body: bytes) -> QueryRequest:
+    from pydantic import ValidationError
+
+    try:
+        return QueryRequest.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(p) for p in first["loc"]) or "body"
+        raise Refusal("invalid-request", f"{where}: {first['msg']}") from error
+
+
+async def build(env: Env) -> Service:
+    """Search, with the read projection running beside it."""
+    projection = Projection(env.log, env.blobs)
+    embedder, vectors = await shared_embedder(env), await shared_vectors(env)
+    engine = Engine(env.log, projection, embedder, vectors)
+    documents = Documents(env.log, env.blobs)
+    return Service(
+        "search",
+        app=create_app(env, engine, documents, projection),
+        background=(projection.run,),
+    )

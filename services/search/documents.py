@@ -1,0 +1,189 @@
+"""Documents, bodies, journals and jobs as the read projection and the log have them."""
+
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from contracts.events import Window
+from contracts.http import (
+    FINAL,
+    DocumentPage,
+    DocumentView,
+    JobPage,
+    JobView,
+    Journal,
+    JournalEntry,
+    VersionView,
+)
+from kernel.blobs import Blobs
+from kernel.db import queries
+from kernel.errors import Refusal
+from kernel.log import Log
+
+
+class Documents:
+    """Reads. An id may be a version id, a document id, or a `source_id` (SHA-256 of the bytes)."""
+
+    def __init__(self, event_log: Log, blobs: Blobs) -> None:
+        self._log, self._blobs = event_log, blobs
+        self._sql = queries("services.search", "queries")
+
+    async def document(self, id_: str) -> DocumentView:
+        """The version that `id_` names (of a document: the current one), and its line.
+
+        Raises:
+            Refusal: `unknown-document`.
+        """
+        versions, chosen = await self._find(id_)
+        line = [v for v in versions if v.document_id == chosen.document_id]
+        return DocumentView(**chosen.model_dump(exclude={"versions"}), versions=line)
+
+    async def body(self, id_: str) -> tuple[VersionView, bytes]:
+        """The canonical Markdown of a version, without front matter: what offsets point into.
+
+        Raises:
+            Refusal: `unknown-document`, or `no-body` (not converted yet, in review, or erased).
+        """
+        _, chosen = await self._find(id_)
+        if chosen.body_sha256 is None or chosen.status in ("review", "blocked", "rejected", "erased"):
+            raise Refusal("no-body", f"the version is {chosen.status}: it has no body to read", status=404)
+        try:
+            return chosen, await self._blobs.get(chosen.body_sha256)
+        except FileNotFoundError as error:
+            raise Refusal("no-body", "the body was erased", status=410) from error
+
+    async def journal(self, id_: str) -> Journal:
+        """Every event of the document and its versions, oldest first.
+
+        Raises:
+            Refusal: `unknown-document`.
+        """
+        versions, chosen = await self._find(id_)
+        ids = [v.version_id for v in versions if v.document_id == chosen.document_id]
+        streams = [f"document-{chosen.document_id}", *(f"version-{v}" for v in ids)]
+        entries = [
+            JournalEntry(
+                position=e.position,
+                type=e.type,
+                at=e.recorded_at,
+                actor=e.actor,
+                version_id=e.data.get("version_id"),
+                data=e.data,
+            )
+            for e in await self._log.streams(streams)
+        ]
+        return Journal(document_id=chosen.document_id, entries=entries)
+
+    async def listing(self, project: str | None, cursor: str | None, limit: int) -> DocumentPage:
+        """A page of versions, newest first."""
+        before, before_id = _cursor(cursor)
+        rows = self._sql.listing(
+            self._log.pool, project=project, before=before, before_id=before_id, limit=limit + 1
+        )
+        views = [_version(r) async for r in rows]
+        more = views[limit - 1] if len(views) > limit else None
+        return DocumentPage(
+            documents=views[:limit],
+            next=_encode(more.received_at, more.version_id) if more else None,
+        )
+
+    async def job(self, id_: str) -> JobView:
+        """One ingest.
+
+        Raises:
+            Refusal: `unknown-job`.
+        """
+        try:
+            row = await self._sql.job(self._log.pool, job_id=UUID(id_))
+        except ValueError:
+            row = None
+        if row is None:
+            row = await self._log_job(id_)
+        if row is None:
+            raise Refusal("unknown-job", "there is no such job", status=404)
+        return _job(row)
+
+    async def jobs(self, project: str | None, cursor: str | None, limit: int) -> JobPage:
+        """A page of jobs, newest first."""
+        before, before_id = _cursor(cursor)
+        rows = self._sql.jobs(
+            self._log.pool, project=project, before=before, before_id=before_id, limit=limit + 1
+        )
+        views = [_job(r) async for r in rows]
+        more = views[limit - 1] if len(views) > limit else None
+        return JobPage(
+            jobs=views[:limit], next=_encode(more.started_at, more.job_id) if more else None
+        )
+
+    async def _log_job(self, id_: str) -> Any:
+        """A job that the log has and the projection has not reached yet: accepted is visible."""
+        try:
+            envelope = await self._log.first_of(UUID(id_))
+        except ValueError:
+            return None
+        if envelope is None or envelope.type != "DocumentReceived":
+            return None
+        keep = ("project", "document_id", "version_id", "name")
+        at = envelope.recorded_at
+        return {k: envelope.data[k] for k in keep} | {
+            "job_id": id_, "status": "received", "stage": "converter", "chunk_count": None,
+            "error": None, "started_at": at, "updated_at": at,
+        }  # fmt: skip
+
+    async def _find(self, id_: str) -> tuple[list[VersionView], VersionView]:
+        rows = self._sql.version(self._log.pool, id=id_)
+        versions = [_version(r) async for r in rows]
+        if not versions:
+            raise Refusal("unknown-document", "there is no such document or version", status=404)
+        return versions, _choose(versions, id_)
+
+
+def _choose(versions: list[VersionView], id_: str) -> VersionView:
+    """The version that the id names; of a document the current, else the newest; of bytes the
+    newest that is in the index, else the newest."""
+    exact = [v for v in versions if id_ in (v.version_id, v.source_id)]
+    pool = exact or [v for v in versions if v.document_id == id_]
+    order = {True: 2, False: 0}
+    return max(
+        reversed(pool), key=lambda v: (order[v.current], v.status == "indexed", v.received_at)
+    )
+
+
+def _version(row: Any) -> VersionView:
+    windows = [Window.model_validate(w) for w in row["windows"]]
+    now = datetime.now(UTC)
+    current = any(w.valid_from <= now and (w.valid_until is None or w.valid_until > now) for w in windows)
+    last = windows[-1] if windows else None
+    skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
+            "supersedes", "position", "job_id"}  # fmt: skip
+    fields = {k: v for k, v in dict(row).items() if k not in skip}
+    return VersionView(
+        **fields,
+        job_id=str(row["job_id"]),
+        valid_from=last.valid_from if last else row["valid_from"],
+        valid_until=last.valid_until if last else None,
+        current=current,
+        windows=windows,
+    )
+
+
+def _job(row: Any) -> JobView:
+    fields = dict(row) | {"job_id": str(row["job_id"])}
+    return JobView(**fields, done=fields["status"] in FINAL)
+
+
+def _encode(at: datetime, id_: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), id_]).encode()).decode()
+
+
+def _cursor(cursor: str | None) -> tuple[datetime | None, str | None]:
+    if not cursor:
+        return None, None
+    try:
+        at, id_ = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        return datetime.fromisoformat(at), str(id_)
+    except (ValueError, TypeError, binascii.Error, RecursionError) as error:
+        raise Refusal("invalid-cursor", "take `next` of the page before") from error

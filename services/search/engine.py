@@ -1,0 +1,114 @@
+"""A question through both legs, fused, checked against validity, fenced."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from contracts.http import Hit, QueryReply, QueryRequest
+from kernel.db import queries
+from kernel.embedder import Embedder
+from kernel.keywords import KeywordIndex
+from kernel.log import Log
+from kernel.telemetry import QUERY_SECONDS
+from kernel.vectors import VectorFilter, VectorHit, VectorIndex, collection_name
+from services.search.domain import Fused, fence, rrf
+from services.search.projection import Projection
+
+CANDIDATES = 50
+"""Passages that each leg brings to the fusion."""
+Key = tuple[str, str]
+"""(version_id, chunk_id)"""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a question may see: one generation of one project, at one moment (None: any)."""
+
+    project: str
+    generation: int
+    moment: datetime | None
+
+
+class Engine:
+    """Answers `QueryRequest`s."""
+
+    def __init__(
+        self, event_log: Log, projection: Projection, embedder: Embedder, vectors: VectorIndex
+    ) -> None:
+        self._pool = event_log.pool
+        self._projection = projection
+        self._embedder, self._vectors = embedder, vectors
+        self._sql = queries("services.search", "queries")
+        self._keywords = KeywordIndex(event_log.pool)
+
+    async def query(self, request: QueryRequest) -> QueryReply:
+        """Passages for a question, best first. An unknown project has none."""
+        position = await self._projection.position()
+        generation = await self._sql.active(self._pool, project=request.project)
+        hits: list[Hit] = []
+        if generation is not None:
+            moment = None if request.include_historical else request.as_of or datetime.now(UTC)
+            scope = Scope(request.project, generation, moment)
+            hits = await self._search(request, scope)
+        return QueryReply(results=hits, reranked=False, score_kind="rrf", position=position)
+
+    async def _search(self, request: QueryRequest, scope: Scope) -> list[Hit]:
+        depth = max(CANDIDATES, request.top_k)
+        dense, keyword = await asyncio.gather(
+            self._dense(request.query, scope, depth), self._keyword(request.query, scope, depth)
+        )
+        fused = rrf(dense, keyword)
+        with QUERY_SECONDS.labels("passages").time():
+            rows = await self._passages([f.key for f in fused], scope)
+        valid = [f for f in fused if f.key in rows][: request.top_k]
+        return [_hit(f, rows[f.key], scope.project) for f in valid]
+
+    async def _dense(self, query: str, scope: Scope, depth: int) -> list[Key]:
+        with QUERY_SECONDS.labels("embed").time():
+            vector = await self._embedder.embed_query(query)
+        flt = VectorFilter(as_of=scope.moment, include_historical=scope.moment is None)
+        with QUERY_SECONDS.labels("dense").time():
+            hits: list[VectorHit] = await self._vectors.search(
+                collection_name(scope.project, scope.generation), vector, flt, depth
+            )
+        return [(h.version_id, h.chunk_id) for h in hits]
+
+    async def _keyword(self, query: str, scope: Scope, depth: int) -> list[Key]:
+        with QUERY_SECONDS.labels("keyword").time():
+            return await self._keywords.search(
+                query, scope.project, scope.generation, scope.moment, depth
+            )
+
+    async def _passages(self, keys: list[Key], scope: Scope) -> dict[Key, Any]:
+        rows = self._sql.passages(
+            self._pool,
+            version_ids=[k[0] for k in keys],
+            chunk_ids=[k[1] for k in keys],
+            moment=scope.moment,
+            project=scope.project,
+            generation=scope.generation,
+        )
+        return {(r["version_id"], r["chunk_id"]): r async for r in rows}
+
+
+def _hit(fused: "Fused[Key]", row: Any, project: str) -> Hit:
+    return Hit(
+        chunk_id=row["chunk_id"],
+        source_id=row["source_id"],
+        heading_path=list(row["heading_path"]),
+        byte_start=row["byte_start"],
+        byte_end=row["byte_end"],
+        valid_until=row["valid_until"],
+        text=fence(row["text"]),
+        score=fused.score,
+        rrf_score=fused.score,
+        document_id=row["document_id"],
+        version_id=row["version_id"],
+        project=project,
+        title=row["title"],
+        language=row["language"],
+        valid_from=row["valid_from"],
+        dense_rank=fused.dense_rank,
+        keyword_rank=fused.keyword_rank,
+    )

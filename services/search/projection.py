@@ -1,0 +1,214 @@
+"""The read projection: documents, versions, validity and jobs, folded from the log in order."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import structlog
+from pydantic import ValidationError
+
+from contracts.artifacts import BodyMeta
+from contracts.envelope import Envelope
+from contracts.events import (
+    Chunked,
+    Converted,
+    DocumentReceived,
+    Erased,
+    Event,
+    Failed,
+    Indexed,
+    Parsed,
+    Reinstated,
+    Rejected,
+    Released,
+    ScanVerdict,
+    Superseded,
+    Window,
+)
+from kernel.blobs import Blobs
+from kernel.db import UNAVAILABLE, queries
+from kernel.log import Log
+from kernel.telemetry import LOG_HEAD, PROJECTION_POSITION
+
+log = structlog.get_logger()
+BATCH = 500
+Row = dict[str, Any]
+
+_NOTHING: Row = dict.fromkeys(
+    ("verdict", "language", "title", "parser", "converter", "embedder", "parsed_sha256",
+     "body_sha256", "meta_sha256", "chunks_sha256", "body_bytes", "chunk_count", "error")
+)  # fmt: skip
+
+
+def change(event: Event) -> Row:
+    """What an event says about its version: `status`, `stage`, and columns with new values."""
+    match event:
+        case Parsed():
+            columns = {"parser": event.parser, "language": event.language}
+            return {"status": "parsed", "stage": "scanner", "parsed_sha256": event.parsed_sha256, **columns}
+        case Converted():
+            columns = event.model_dump(include={"body_sha256", "meta_sha256", "body_bytes", "converter", "language"})
+            return {"status": "scanning", "stage": "scanner", **columns}
+        case Chunked():
+            columns = event.model_dump(include={"chunks_sha256", "chunk_count"})
+            return {"status": "indexing", "stage": "indexer", **columns}
+        case Indexed():
+            return {"status": "indexed", "stage": None, "chunk_count": event.chunk_count, "embedder": event.embedder}
+        case Failed():
+            error = {"stage": event.stage, "code": event.code, "reason": event.reason}
+            return {"status": "failed", "stage": event.stage, "error": error}
+        case Rejected():
+            return {"status": "rejected", "stage": None}
+        case Erased():
+            return {"status": "blocked" if event.reason == "blocked" else "erased", "stage": None}
+        case ScanVerdict() | Released():
+            return _judged(event)
+        case _:
+            raise TypeError(type(event).__name__)
+
+
+def _judged(event: ScanVerdict | Released) -> Row:
+    verdict = event.verdict if isinstance(event, ScanVerdict) else "clean"
+    if verdict == "clean":
+        status, stage = {
+            "parsed": ("converting", "converter"),
+            "converted": ("chunking", "indexer"),
+        }[event.subject]
+        return {"status": status, "stage": stage, "verdict": verdict}
+    if verdict == "quarantine":
+        return {"status": "review", "stage": None, "verdict": verdict}
+    rules = sorted({f.rule for f in getattr(event, "findings", ())})
+    error = {"stage": "scanner", "code": "blocked", "reason": f"prompt injection: {', '.join(rules)}"}
+    return {"status": "blocked", "stage": None, "verdict": verdict, "error": error}
+
+
+class Projection:
+    """Folds the log into `read.version`, `read.validity` and `read.job`.
+
+    The checkpoint moves in the transaction of the writes, and its row lock makes replicas take
+    turns, so every event is folded in exactly once.
+    """
+
+    def __init__(self, event_log: Log, blobs: Blobs) -> None:
+        self._log, self._blobs = event_log, blobs
+        self._sql = queries("services.search", "projection")
+
+    async def run(self) -> None:
+        """Follow the log until cancelled; Postgres may go away and come back."""
+        while True:
+            try:
+                await self._sql.start(self._log.pool)
+                async for _ in self._log.follow(await self.position(), limit=BATCH):
+                    while await self.step():
+                        pass
+            except (*UNAVAILABLE, OSError) as error:
+                log.warning("projection.away", error=str(error)[:300])
+                await asyncio.sleep(0.5)
+
+    async def position(self) -> int:
+        """The log position that the projection reflects."""
+        return int(await self._sql.position(self._log.pool))
+
+    async def step(self) -> int:
+        """Fold in the next batch; returns the number of events."""
+        async with self._log.pool.acquire() as connection, connection.transaction():
+            after = await self._sql.lock_position(connection)
+            batch = await self._log.read(after or 0, BATCH)
+            for envelope in batch:
+                await self._fold(connection, envelope)
+            if batch:
+                await self._sql.set_position(connection, position=batch[-1].position)
+        if batch:
+            PROJECTION_POSITION.labels("read").set(batch[-1].position)
+            LOG_HEAD.set(max(batch[-1].position, await self._log.head()))
+        return len(batch)
+
+    async def replay(self) -> int:
+        """Fold the whole log anew, in one transaction: readers see the old or the new state."""
+        await self._sql.start(self._log.pool)
+        async with self._log.pool.acquire() as connection, connection.transaction():
+            await self._sql.lock_position(connection)
+            await self._sql.clear_versions(connection)
+            position = 0
+            while batch := await self._log.read(position, BATCH):
+                for envelope in batch:
+                    await self._fold(connection, envelope)
+                position = batch[-1].position
+            await self._sql.set_position(connection, position=position)
+        return position
+
+    async def _fold(self, connection: Any, envelope: Envelope) -> None:
+        event = envelope.event()
+        if isinstance(event, DocumentReceived):
+            await self._receive(connection, envelope, event)
+        elif isinstance(event, Superseded | Reinstated):
+            await self._windows(connection, event, event.windows)
+        else:
+            await self._change(connection, envelope, event)
+
+    async def _receive(self, connection: Any, envelope: Envelope, event: DocumentReceived) -> None:
+        row = event.model_dump(
+            include={"version_id", "document_id", "source_id", "project", "source_key", "name",
+                     "media_type", "size_bytes", "supersedes", "trusted", "valid_from"}
+        )  # fmt: skip
+        job = envelope.correlation_id
+        await self._sql.receive(
+            connection, **row, at=envelope.recorded_at, job_id=job, position=envelope.position
+        )
+        await self._sql.start_job(
+            connection,
+            job_id=job,
+            at=envelope.recorded_at,
+            **{k: row[k] for k in ("project", "document_id", "version_id", "name")},
+        )
+
+    async def _windows(
+        self, connection: Any, event: Superseded | Reinstated, windows: tuple[Window, ...]
+    ) -> None:
+        await self._sql.drop_windows(connection, document_id=event.document_id)
+        await self._sql.add_windows(
+            connection,
+            document_id=event.document_id,
+            project=event.project,
+            version_ids=[w.version_id for w in windows],
+            froms=[w.valid_from for w in windows],
+            untils=[w.valid_until for w in windows],
+        )
+
+    async def _change(self, connection: Any, envelope: Envelope, event: Event) -> None:
+        row = _NOTHING | change(event)
+        ids = {"version_id": event.version_id, "position": envelope.position}
+        if isinstance(event, Failed) and await self._was_indexed(connection, event):
+            await self._sql.note_error(connection, **ids, error=row["error"])
+            return
+        if isinstance(event, Converted):
+            row["title"] = await self._title(event)
+        await self._sql.update_version(connection, **ids, **row)
+        await self._sql.update_job(
+            connection,
+            job_id=envelope.correlation_id,
+            at=envelope.recorded_at,
+            **{k: row[k] for k in ("status", "stage", "chunk_count", "error")},
+        )
+        if isinstance(event, Indexed):
+            await self._sql.first_window(
+                connection, version_id=event.version_id, document_id=event.document_id
+            )
+        if isinstance(event, Erased):
+            await self._sql.drop_version_windows(connection, version_id=event.version_id)
+
+    async def _was_indexed(self, connection: Any, event: Failed) -> bool:
+        return bool(await self._sql.status(connection, version_id=event.version_id) == "indexed")
+
+    async def _title(self, event: Converted) -> str | None:
+        """Titles are text, so they are in a blob and not in the log; an erased one is gone."""
+        try:
+            return BodyMeta.model_validate_json(await self._blobs.get(event.meta_sha256)).title
+        except (FileNotFoundError, ValidationError):
+            return None
+
+
+async def digest(pool: "asyncpg.Pool[Any]") -> dict[str, str]:
+    """One hash a table of the projection: equal states have equal digests."""
+    q = queries("services.search", "digest")
+    return {r["name"]: r["digest"] async for r in q.digests(pool)}

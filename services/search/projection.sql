@@ -1,0 +1,79 @@
+-- name: lock_position$
+-- Where the projection is; other replicas wait here.
+SELECT position FROM log.projection WHERE name = 'read' FOR UPDATE;
+
+-- name: start!
+INSERT INTO log.projection (name) VALUES ('read') ON CONFLICT DO NOTHING;
+
+-- name: set_position!
+UPDATE log.projection SET position = :position, updated_at = now() WHERE name = 'read';
+
+-- name: position$
+SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
+
+-- name: receive!
+-- A version is there, or is tried again after a failure.
+INSERT INTO read.version AS v
+  (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
+   status, stage, supersedes, trusted, received_at, valid_from, job_id, position)
+VALUES (:version_id, :document_id, :source_id, :project, :source_key, :name, :name, :media_type,
+        :size_bytes, 'received', 'converter', :supersedes, :trusted, :at, :valid_from, :job_id, :position)
+ON CONFLICT (version_id) DO UPDATE SET
+  name = excluded.name, media_type = excluded.media_type, status = 'received', stage = 'converter',
+  supersedes = excluded.supersedes, trusted = excluded.trusted, received_at = excluded.received_at,
+  valid_from = excluded.valid_from, job_id = excluded.job_id, position = excluded.position,
+  error = NULL, verdict = NULL, language = NULL, parser = NULL, converter = NULL, embedder = NULL,
+  parsed_sha256 = NULL, body_sha256 = NULL, meta_sha256 = NULL, chunks_sha256 = NULL,
+  body_bytes = NULL, chunk_count = NULL;
+
+-- name: start_job!
+INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, started_at, updated_at)
+VALUES (:job_id, :project, :document_id, :version_id, :name, 'received', 'converter', :at, :at)
+ON CONFLICT (job_id) DO NOTHING;
+
+-- name: update_version!
+-- Fold one event of a version: a NULL keeps what is there.
+UPDATE read.version SET
+  status = :status, stage = :stage, position = :position,
+  verdict = coalesce(:verdict, verdict), language = coalesce(:language, language),
+  title = coalesce(:title, title), parser = coalesce(:parser, parser),
+  converter = coalesce(:converter, converter), embedder = coalesce(:embedder, embedder),
+  parsed_sha256 = coalesce(:parsed_sha256, parsed_sha256),
+  body_sha256 = coalesce(:body_sha256, body_sha256), meta_sha256 = coalesce(:meta_sha256, meta_sha256),
+  chunks_sha256 = coalesce(:chunks_sha256, chunks_sha256),
+  body_bytes = coalesce(:body_bytes, body_bytes), chunk_count = coalesce(:chunk_count, chunk_count),
+  error = coalesce(:error, error)
+WHERE version_id = :version_id;
+
+-- name: update_job!
+UPDATE read.job SET status = :status, stage = :stage, updated_at = :at,
+  chunk_count = coalesce(:chunk_count, chunk_count), error = coalesce(:error, error)
+WHERE job_id = :job_id;
+
+-- name: note_error!
+-- A side step failed after the version was indexed: it stays indexed, the error is shown.
+UPDATE read.version SET error = :error, position = :position WHERE version_id = :version_id;
+
+-- name: status$
+SELECT status FROM read.version WHERE version_id = :version_id;
+
+-- name: first_window!
+-- The first version of a document that is indexed is valid from its own date on.
+INSERT INTO read.validity (version_id, document_id, project, valid_from)
+SELECT version_id, document_id, project, valid_from FROM read.version
+ WHERE version_id = :version_id
+   AND NOT EXISTS (SELECT FROM read.validity w WHERE w.document_id = :document_id);
+
+-- name: drop_windows!
+DELETE FROM read.validity WHERE document_id = :document_id;
+
+-- name: drop_version_windows!
+DELETE FROM read.validity WHERE version_id = :version_id;
+
+-- name: add_windows!
+INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until)
+SELECT v, :document_id, :project, f, u
+  FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u);
+
+-- name: clear_versions!
+TRUNCATE read.version, read.validity, read.job;
