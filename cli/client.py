@@ -1,0 +1,82 @@
+"""The front door as the CLI sees it."""
+
+import os
+from typing import Any
+
+import httpx
+
+from cli.datadir import DataDir
+from cli.output import CliError
+from cli.runstate import running
+
+TIMEOUT = httpx.Timeout(120, connect=5)
+
+
+def _door(data: DataDir) -> dict[str, Any]:
+    """Address and key: `KB_URL` (somewhere else) or the stack of this folder.
+
+    Raises:
+        CliError: nothing runs, or there is no key.
+    """
+    settings = data.settings(os.environ)
+    url = settings.get("KB_URL")
+    if not url:
+        state = running(data)
+        if state is None or not state.url:
+            raise CliError("citelog is not running", f"start it: kb up --data {data.root}")
+        url = state.url
+    if "KB_API_KEY" not in settings:
+        raise CliError("no API key", f"neither in {data.env_file} nor in KB_API_KEY")
+    return {
+        "base_url": url,
+        "headers": {"Authorization": f"Bearer {settings['KB_API_KEY']}"},
+        "timeout": TIMEOUT,
+        # A proxy of the environment has no business between us and our own machine.
+        "trust_env": "KB_URL" in settings,
+    }
+
+
+def client(data: DataDir) -> httpx.Client:
+    """A client of the front door."""
+    return httpx.Client(**_door(data))
+
+
+def async_client(data: DataDir) -> httpx.AsyncClient:
+    """The same for coroutines."""
+    return httpx.AsyncClient(**_door(data))
+
+
+def call(data: DataDir, method: str, path: str, **options: Any) -> httpx.Response:
+    """One request; the reply is a success.
+
+    Raises:
+        CliError: a problem reply, or no connection.
+    """
+    with client(data) as http:
+        try:
+            reply = http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise unreachable(error) from error
+    return checked(reply)
+
+
+def checked(reply: httpx.Response) -> httpx.Response:
+    """The reply if it is a success.
+
+    Raises:
+        CliError: what its problem+json says.
+    """
+    if reply.is_success:
+        return reply
+    try:
+        body = reply.json()
+        title, detail, type_ = body["title"], body.get("detail", ""), body.get("type", "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CliError(f"HTTP {reply.status_code}", reply.text[:200]) from None
+    raise CliError(str(title), str(detail), str(type_), body=reply.content)
+
+
+def unreachable(error: httpx.HTTPError) -> CliError:
+    """The connection failed."""
+    detail = str(error) or type(error).__name__
+    return CliError("the front door does not answer", detail, "urn:kb:problem:unreachable")

@@ -1,0 +1,48 @@
+"""`kb events`: the live stream of facts (SSE), taken up again where it broke off."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+from httpx_sse import ServerSentEvent, SSEError, connect_sse
+
+from cli.client import checked, client, unreachable
+from cli.datadir import DataDir
+
+_PATIENCE_SECONDS = 120.0
+
+
+def stream(data: DataDir, *, follow: bool, after: int) -> Iterator[ServerSentEvent]:
+    """Events after position `after`; with `follow` for ever, over restarts of the front door.
+
+    Raises:
+        CliError: a problem reply, or no connection (for two minutes, when following).
+    """
+    last_contact = time.monotonic()
+    while True:
+        try:
+            for event in _once(data, follow=follow, after=after):
+                last_contact = time.monotonic()
+                after = int(event.id) if event.id.isdigit() else after
+                if event.data:
+                    yield event
+        except httpx.HTTPError as error:
+            if not follow or time.monotonic() - last_contact > _PATIENCE_SECONDS:
+                raise unreachable(error) from error
+        if not follow:
+            return
+        time.sleep(0.5)
+
+
+def _once(data: DataDir, *, follow: bool, after: int) -> Iterator[ServerSentEvent]:
+    parameters = {"follow": str(follow).lower(), "after": str(after)}
+    with client(data) as http:
+        http.timeout = httpx.Timeout(60, connect=5)
+        with connect_sse(http, "GET", "/events", params=parameters) as source:
+            if not source.response.is_success:
+                source.response.read()
+                checked(source.response)
+            try:
+                yield from source.iter_sse()
+            except SSEError as error:
+                raise httpx.RemoteProtocolError(str(error)) from error

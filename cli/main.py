@@ -1,0 +1,347 @@
+"""`kb`: the command line."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import stack
+from cli.datadir import DataDir
+from cli.output import CliError, as_json, note, out, raw
+
+app = typer.Typer(
+    name="kb",
+    help="A knowledge base that models can cite.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body.")
+app.add_typer(doc, name="doc")
+
+Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Project = Annotated[str, typer.Option("--project", help="The knowledge base.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=500)]
+DATA = Path("data")
+
+
+def _dir(path: Path) -> DataDir:
+    return DataDir(path.absolute())
+
+
+# -- the stack ---------------------------------------------------------------------------------
+
+
+@app.command()
+def up(
+    data: Data = DATA,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when healthy.")] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Port of the front door.")
+    ] = None,
+    json_: Json = False,
+    notify_fd: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None,
+) -> None:
+    """Run everything on this machine until Ctrl-C; prints the URL when it is healthy."""
+    if detach:
+        stack.up_detached(_dir(data), port=port, json_=json_)
+    else:
+        stack.up(_dir(data), port=port, notify_fd=notify_fd, json_=json_)
+
+
+@app.command()
+def down(data: Data = DATA, json_: Json = False) -> None:
+    """Stop what `kb up` started."""
+    stack.down(_dir(data), json_=json_)
+
+
+@app.command()
+def status(data: Data = DATA, json_: Json = False) -> None:
+    """Addresses, process ids and health. Exit 0 healthy, 1 something is not, 3 not running."""
+    raise typer.Exit(stack.status(_dir(data), json_=json_))
+
+
+@app.command()
+def run(services: list[str], data: Data = DATA, json_: Json = False) -> None:
+    """Run services in this process. Settings come from the environment (`KB_*`)."""
+    from contracts.flow import SERVICES
+    from kernel.service import run_services
+    from kernel.settings import Settings
+
+    if strange := set(services) - {*SERVICES, "relay"}:
+        known = ", ".join((*SERVICES, "relay"))
+        raise CliError("no such service", f"{', '.join(sorted(strange))}; there are {known}")
+    given = {"data": data} | ({"log_format": "json"} if json_ else {})
+    settings = Settings.model_validate(given)
+    asyncio.run(run_services(services, settings))
+
+
+# -- documents ---------------------------------------------------------------------------------
+
+
+@app.command()
+def ingest(  # noqa: PLR0913, PLR0917 - every option is a parameter
+    files: list[Path],
+    data: Data = DATA,
+    project: Project = "default",
+    source: Annotated[
+        str | None,
+        typer.Option("--source", help="Name of the source: its next version gets the same."),
+    ] = None,
+    supersedes: Annotated[
+        str | None,
+        typer.Option("--supersedes", help="A document or version that this one replaces."),
+    ] = None,
+    valid_from: Annotated[
+        str | None, typer.Option("--valid-from", help="A day, or an instant with zone.")
+    ] = None,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Index without a clean verdict.")
+    ] = False,
+    lane: Annotated[str, typer.Option("--lane", help="live, or bulk for large imports.")] = "live",
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for the index.")] = False,
+    json_: Json = False,
+) -> None:
+    """Send files. Exit 0 only if every file is indexed or known already (`duplicate`)."""
+    for option, value in (("--source", source), ("--supersedes", supersedes)):
+        if value and len(files) > 1:
+            raise CliError(f"{option} names one document", f"{len(files)} files were given")
+    given = {
+        "project": project, "source": source, "supersedes": supersedes, "valid_from": valid_from,
+        "trusted": "true" if trusted else None, "lane": lane if lane != "live" else None,
+    }  # fmt: skip
+    fields = {name: value for name, value in given.items() if value is not None}
+    outcomes = asyncio.run(_ingest(_dir(data), files, fields, wait=not no_wait, json_=json_))
+    ok = all(o.ok for o in outcomes)
+    if json_:
+        as_json({"ok": ok, "files": [o.as_dict() for o in outcomes]})
+    raise typer.Exit(0 if ok else 1)
+
+
+async def _ingest(
+    data: DataDir, files: list[Path], fields: dict[str, str], *, wait: bool, json_: bool
+) -> list[Any]:
+    from cli.client import async_client
+    from cli.ingest import Ingest
+    from cli.progress import Bars, Lines, Silent
+
+    async with async_client(data) as http:
+        if not json_ and sys.stdout.isatty() and sys.stderr.isatty():
+            with Bars() as bars:
+                return await Ingest(http, fields, bars).run(files, wait=wait)
+        view = Silent() if json_ else Lines()
+        return await Ingest(http, fields, view).run(files, wait=wait)
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    data: Data = DATA,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="How many passages.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="What was valid on that day (or instant).")
+    ] = None,
+    include_historical: Annotated[
+        bool, typer.Option("--include-historical", help="Also versions that were replaced.")
+    ] = False,
+    project: Project = "default",
+    json_: Json = False,
+) -> None:
+    """Find passages. With --json exactly the reply of `POST /query`."""
+    from cli import show
+    from contracts.http import QueryReply
+
+    given = {
+        "query": sys.stdin.read() if text == "-" else text, "top_k": top_k, "as_of": as_of,
+        "include_historical": include_historical or None, "project": project,
+    }  # fmt: skip
+    body = {name: value for name, value in given.items() if value is not None}
+    reply = _call(data, "POST", "/query", json=body)
+    raw(reply.content) if json_ else show.query(QueryReply.model_validate_json(reply.content))
+
+
+@doc.command("list")
+def doc_list(
+    data: Data = DATA,
+    project: Project = "default",
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="The `next` of a page.")] = None,
+    json_: Json = False,
+) -> None:
+    """Documents, newest first: id, status, passages, title."""
+    from cli import show
+    from contracts.http import DocumentPage
+
+    reply = _call(data, "GET", "/documents", params=_page(project, limit, cursor))
+    if json_:
+        raw(reply.content)
+        return
+    page = DocumentPage.model_validate_json(reply.content)
+    show.documents(page)
+    _more(page.next)
+
+
+@doc.command("show")
+def doc_show(
+    id_: Annotated[str, typer.Argument(metavar="ID")], data: Data = DATA, json_: Json = False
+) -> None:
+    """The manifest of a document and its versions."""
+    from cli import show
+    from contracts.http import DocumentView
+
+    reply = _call(data, "GET", f"/documents/{_part(id_)}")
+    raw(reply.content) if json_ else show.document(DocumentView.model_validate_json(reply.content))
+
+
+@doc.command("journal")
+def doc_journal(
+    id_: Annotated[str, typer.Argument(metavar="ID")], data: Data = DATA, json_: Json = False
+) -> None:
+    """Everything that happened to a document, oldest first."""
+    from cli import show
+    from contracts.http import Journal
+
+    reply = _call(data, "GET", f"/documents/{_part(id_)}/journal")
+    raw(reply.content) if json_ else show.journal(Journal.model_validate_json(reply.content))
+
+
+@doc.command("body")
+def doc_body(
+    id_: Annotated[str, typer.Argument(metavar="ID")], data: Data = DATA, json_: Json = False
+) -> None:
+    """The canonical Markdown of a version, byte for byte (made harmless on a terminal)."""
+    from cli.output import clean
+
+    reply = _call(data, "GET", f"/documents/{_part(id_)}/body")
+    if json_:
+        as_json({"id": id_, "body": reply.content.decode("utf-8", errors="replace")})
+    elif sys.stdout.isatty():
+        out(clean(reply.content.decode("utf-8", errors="replace")))
+    else:
+        raw(reply.content)
+
+
+@app.command()
+def jobs(
+    data: Data = DATA,
+    project: Project = "default",
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="The `next` of a page.")] = None,
+    json_: Json = False,
+) -> None:
+    """Ingests, newest first."""
+    from cli import show
+    from contracts.http import JobPage
+
+    reply = _call(data, "GET", "/jobs", params=_page(project, limit, cursor))
+    if json_:
+        raw(reply.content)
+        return
+    page = JobPage.model_validate_json(reply.content)
+    show.jobs(page)
+    _more(page.next)
+
+
+@app.command()
+def events(
+    data: Data = DATA,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only after this position.")] = 0,
+    json_: Json = False,
+) -> None:
+    """The facts, in order. With --json one event a line."""
+    from cli import show
+    from cli.events import stream
+
+    for event in stream(_dir(data), follow=follow, after=after):
+        out(event.data) if json_ else show.event(json.loads(event.data))
+
+
+@app.command()
+def review(
+    version_id: Annotated[str, typer.Argument(metavar="ID", help="A version in quarantine.")],
+    release: Annotated[bool, typer.Option("--release/--reject", help="Let it through, or not.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")],
+    data: Data = DATA,
+    json_: Json = False,
+) -> None:
+    """Decide about a version in quarantine."""
+    decision = "release" if release else "reject"
+    body = {"decision": decision, "reason": reason}
+    reply = _call(data, "POST", f"/review/{_part(version_id)}", json=body)
+    raw(reply.content) if json_ else out({"release": "released", "reject": "rejected"}[decision])
+
+
+@app.command()
+def rebuild(
+    data: Data = DATA,
+    project: Project = "default",
+    all_projects: Annotated[bool, typer.Option("--all-projects")] = False,
+    json_: Json = False,
+) -> None:
+    """Make the projections anew from the log and the caches; searches go on meanwhile."""
+    import httpx
+
+    body = {"project": None if all_projects else project}
+    reply = _call(data, "POST", "/rebuild", json=body, timeout=httpx.Timeout(None, connect=5))
+    if json_:
+        raw(reply.content)
+    else:
+        for name, value in reply.json().items():
+            out(f"{name}: {value}")
+
+
+# -- helpers -----------------------------------------------------------------------------------
+
+
+def _call(data: Path, method: str, path: str, **options: Any) -> Any:
+    from cli.client import call
+
+    return call(_dir(data), method, path, **options)
+
+
+def _part(id_: str) -> str:
+    """An id as one part of a path, whatever was typed."""
+    from urllib.parse import quote
+
+    if not id_ or id_ in (".", ".."):
+        raise CliError("no such id", id_)
+    return quote(id_, safe="")
+
+
+def _page(project: str, limit: int, cursor: str | None) -> dict[str, Any]:
+    page: dict[str, Any] = {"project": project, "limit": limit}
+    return page | ({"cursor": cursor} if cursor else {})
+
+
+def _more(cursor: str | None) -> None:
+    if cursor:
+        note(f"more: --cursor {cursor}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point of `kb`. Exit 1 and one line for an error, 2 for wrong usage, 130 for Ctrl-C."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        app(words, prog_name="kb")
+    except CliError as error:
+        if "--json" in words:
+            out(error.document())
+        else:
+            note(error.line())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) went away; nothing more to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Which processes run, and exactly which environment each one gets. Pure."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from contracts.flow import consumed_by
+
+Config = Mapping[str, str]
+"""Environment variables by name."""
+
+TOGETHER = (("relay",), ("ingest",), ("scanner",), ("converter",), ("indexer", "search"), ("ui",))
+"""Only one process may open an embedded vector shard, so indexer and search share one."""
+APART = (("relay",), ("ingest",), ("scanner",), ("converter",), ("indexer",), ("search",), ("ui",))
+"""With a Qdrant server every service is alone."""
+
+_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
+_EVERYBODY = (
+    "KB_LOG_LEVEL", "KB_LOG_FORMAT", "KB_START_TIMEOUT", "OTEL_EXPORTER_OTLP_ENDPOINT",
+)  # fmt: skip
+_THREADS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "TORCH_NUM_THREADS")
+_VECTORS = ("KB_EMBEDDER", "KB_MODEL_CACHE", "KB_QDRANT_URL", "KB_QDRANT_API_KEY", "HF_HOME",
+            "HF_HUB_OFFLINE", *_THREADS)  # fmt: skip
+_WORKER = ("KB_CONCURRENCY",)
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "relay": (),
+    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", *_WORKER),
+    "scanner": ("KB_API_KEY", *_WORKER),
+    "converter": ("KB_MAX_UPLOAD_BYTES", "KB_MODEL_CACHE", "HF_HOME", "HF_HUB_OFFLINE", *_THREADS,
+                  *_WORKER),
+    "indexer": ("KB_API_KEY", *_VECTORS, *_WORKER),
+    "search": ("KB_API_KEY", *_VECTORS),
+    "ui": ("KB_API_KEY", "KB_BOOTSTRAP_PASSWORD", "KB_PUBLIC_HOST", "KB_SESSION_HOURS",
+           "KB_SESSION_STREAM_SECONDS", "KB_MAX_UPLOAD_BYTES"),
+}  # fmt: skip
+_WITHOUT_BLOBS = frozenset({"relay", "ui"})
+_BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One process: its services, its port, its whole environment."""
+
+    services: tuple[str, ...]
+    port: int
+    env: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """`indexer+search`."""
+        return "+".join(self.services)
+
+    def command(self) -> list[str]:
+        """`kb run SERVICE...`; -P: nothing is imported from the folder that we are in."""
+        return [sys.executable, "-P", "-m", "cli.main", "run", *self.services]
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where the stores are: URLs without a service's user in them."""
+
+    data: str
+    postgres: str
+    nats: str
+    blobs: str
+    external_nats: bool = False
+
+
+def groups(config: Config) -> tuple[tuple[str, ...], ...]:
+    """The services of each process."""
+    return APART if config.get("KB_QDRANT_URL") else TOGETHER
+
+
+def plan(config: Config, stores: Stores, ports: Mapping[str, int], run_id: str) -> list[Spec]:
+    """Every process in order of start.
+
+    Args:
+        config: settings and secrets of the installation.
+        stores: where Postgres, NATS and the blobs are.
+        ports: port by process name.
+        run_id: marks every process of this run, to find what is left after a crash.
+    """
+    specs = []
+    where = {s: ports["+".join(g)] for g in groups(config) for s in g}
+    for services in groups(config):
+        port = ports["+".join(services)]
+        env = _environment(services, config, stores, where)
+        specs.append(Spec(services, port, env | {"KB_PORT": str(port), "KB_RUN_ID": run_id}))
+    return specs
+
+
+def _environment(
+    services: tuple[str, ...], config: Config, stores: Stores, where: Mapping[str, int]
+) -> dict[str, str]:
+    env = _chosen(config, (*_SYSTEM, *_EVERYBODY))
+    env |= {"KB_DATA": stores.data, "PYTHONUNBUFFERED": "1"}
+    for service in services:
+        own = [k for k in config if k.startswith(f"KB_{service.upper()}_")]
+        env |= _chosen(config, (*_OWN[service], *own))
+        if service not in _WITHOUT_BLOBS:
+            env["KB_BLOBS"] = stores.blobs
+    env |= _database(services, config, stores)
+    env |= _bus(services, config, stores)
+    if "ui" in services:
+        env |= {f"KB_{s.upper()}_URL": f"http://127.0.0.1:{where[s]}" for s in _BEHIND_THE_DOOR}
+    return env
+
+
+def _chosen(config: Config, names: Iterable[str]) -> dict[str, str]:
+    return {name: config[name] for name in names if name in config}
+
+
+def _database(services: tuple[str, ...], config: Config, stores: Stores) -> dict[str, str]:
+    """`KB_POSTGRES_URL`; in a shared process also one a service, `KB_POSTGRES_URL_<SERVICE>`."""
+    urls = {
+        s: with_user(stores.postgres, f"kb_{s}", config[f"KB_DB_PASSWORD_{s.upper()}"])
+        for s in services
+    }
+    env = {"KB_POSTGRES_URL": urls[services[0]]}
+    if len(services) > 1:
+        env |= {f"KB_POSTGRES_URL_{s.upper()}": url for s, url in urls.items()}
+    return env
+
+
+def _bus(services: tuple[str, ...], config: Config, stores: Stores) -> dict[str, str]:
+    """`KB_NATS_URL`, for those that read the bus and for the relay that feeds it."""
+    user = next((s for s in services if s == "relay" or consumed_by(s)), None)
+    if user is None:
+        return {}
+    if stores.external_nats:
+        return {"KB_NATS_URL": stores.nats}
+    return {"KB_NATS_URL": with_user(stores.nats, user, config[f"KB_BUS_PASSWORD_{user.upper()}"])}
+
+
+def with_user(url: str, user: str, password: str) -> str:
+    """The same address with this user and password."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{quote(user)}:{quote(password, safe='')}@{host}"))
