@@ -1,0 +1,368 @@
+"""The pages: search, documents, upload, one document."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request
+from markupsafe import Markup
+from pydantic import ValidationError
+from starlette.datastructures import UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from contracts.http import (
+    Accepted,
+    DocumentPage,
+    DocumentView,
+    JobView,
+    Journal,
+    QueryReply,
+    QueryRequest,
+    VersionView,
+)
+from kernel.errors import Refusal
+from services.ui import markdown, view
+from services.ui.access import check_origin, check_token
+from services.ui.identity import Person, utcnow
+from services.ui.site import Site
+from services.ui.upstream import parse
+
+BODY_LIMIT = 32 << 20
+PAGE_SIZE = 50
+MAX_FILES = 200
+
+
+def router(site: Site) -> APIRouter:
+    """Every page that needs a session."""
+    pages = APIRouter(include_in_schema=False)
+    _add_search(pages, site)
+    _add_documents(pages, site)
+    _add_upload(pages, site)
+    _add_document(pages, site)
+    return pages
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether HTMX asks for a part of the page only."""
+    return (
+        request.headers.get("hx-request") == "true"
+        and request.headers.get("hx-request-type", "partial") == "partial"
+    )
+
+
+@dataclass(frozen=True)
+class Question:
+    """The search form as it was sent; `given` False when nothing was asked yet."""
+
+    q: str = ""
+    as_of: str = ""
+    project: str = "default"
+    historical: bool = False
+
+    @property
+    def given(self) -> bool:
+        return bool(self.q.strip())
+
+    def request(self) -> QueryRequest:
+        """The contract's request.
+
+        Raises:
+            Refusal: `invalid-request` (422).
+        """
+        try:
+            return QueryRequest(
+                query=self.q,
+                top_k=10,
+                as_of=self.as_of or None,  # type: ignore[arg-type]
+                include_historical=self.historical,
+                project=self.project,
+            )
+        except ValidationError as error:
+            where = ", ".join(str(e["loc"][0]) for e in error.errors() if e["loc"])
+            raise Refusal("invalid-request", where or "as_of") from error
+
+
+def question_of(request: Request) -> Question:
+    """The search form in a query string."""
+    get = request.query_params.get
+    return Question(
+        q=get("q", ""),
+        as_of=get("as_of", "").strip(),
+        project=get("project", "").strip() or "default",
+        historical=get("historical") == "1",
+    )
+
+
+def _add_search(pages: APIRouter, site: Site) -> None:
+    @pages.get("/")
+    async def search(request: Request) -> Response:
+        person = await site.signed_in(request)
+        question = question_of(request)
+        reply, refusal, empty = None, None, False
+        if question.given:
+            try:
+                reply = await _ask(site, person, question)
+            except Refusal as refused:
+                refusal = refused
+        else:
+            empty = await _is_empty(site, person)
+        template = "_results.html" if is_fragment(request) else "search.html"
+        return site.page(
+            request,
+            template,
+            person,
+            # A fragment with an error status would not say more than the page does.
+            status=refusal.status if refusal and template == "search.html" else 200,
+            question=question,
+            reply=reply,
+            refusal=refusal,
+            empty=empty,
+            cards=view.cards(reply.results, question.q, utcnow()) if reply else [],
+        )
+
+
+async def _ask(site: Site, person: Person, question: Question) -> QueryReply:
+    asked = question.request().model_dump_json(exclude_none=True)
+    body = await site.upstream.read(
+        "search", "POST", "/query", person.actor, limit=8 << 20, content=asked.encode()
+    )
+    return parse(QueryReply, "search", body)
+
+
+async def _is_empty(site: Site, person: Person) -> bool:
+    try:
+        page = await site.upstream.get(
+            DocumentPage, "search", "/documents", person.actor, {"limit": 1}
+        )
+    except Refusal:
+        return False  # the search itself will say what is wrong
+    return not page.documents
+
+
+def _add_documents(pages: APIRouter, site: Site) -> None:
+    @pages.get("/ui/documents")
+    async def documents(request: Request) -> Response:
+        person = await site.signed_in(request)
+        project = request.query_params.get("project", "").strip() or None
+        cursor = request.query_params.get("cursor") or None
+        page = await site.upstream.get(
+            DocumentPage,
+            "search",
+            "/documents",
+            person.actor,
+            {"limit": PAGE_SIZE, "project": project, "cursor": cursor},
+        )
+        here = {k: v for k, v in {"project": project, "cursor": cursor}.items() if v}
+        following = {k: v for k, v in {"project": project, "cursor": page.next}.items() if v}
+        return site.page(
+            request,
+            "_documents.html" if is_fragment(request) else "documents.html",
+            person,
+            page=page,
+            project=project,
+            cursor=cursor,
+            here=f"/ui/documents?{urlencode(here)}",
+            following=f"/ui/documents?{urlencode(following)}" if page.next else None,
+        )
+
+
+def _add_upload(pages: APIRouter, site: Site) -> None:
+    @pages.get("/ui/upload")
+    async def upload(request: Request) -> Response:
+        person = await site.signed_in(request)
+        return site.page(request, "upload.html", person, outcomes=[], message=None)
+
+    @pages.post("/ui/upload")
+    async def uploaded(request: Request) -> Response:
+        """The form as a browser without scripts sends it; with scripts it is POST /documents."""
+        person = await site.signed_in(request)
+        check_origin(request)
+        if not site.may(person, "editor"):
+            raise Refusal("forbidden", "this needs the role editor", status=403)
+        # Starlette keeps each file on disk beyond 1 MB.
+        async with request.form(max_files=MAX_FILES, max_fields=20) as form:
+            check_token(person.csrf, form.get("csrf"))
+            files = [f for f in form.getlist("file") if isinstance(f, UploadFile) and f.filename]
+            fields = {
+                name: value.strip()
+                for name in ("project", "valid_from")
+                if isinstance(value := form.get(name), str) and value.strip()
+            }
+            outcomes = [await _send(site, person, file, fields) for file in files]
+        message = None if outcomes else site.t("upload.no_files")
+        return site.page(
+            request,
+            "upload.html",
+            person,
+            status=200 if outcomes else 422,
+            outcomes=outcomes,
+            message=message,
+        )
+
+    @pages.get("/ui/jobs/{job_id}")
+    async def job(request: Request, job_id: str) -> Response:
+        person = await site.signed_in(request)
+        found = await site.upstream.get(
+            JobView, "search", f"/jobs/{site.checked_id(job_id)}", person.actor
+        )
+        return site.page(request, "_job.html", person, job=found)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file of the form."""
+
+    name: str
+    accepted: Accepted | None = None
+    job: JobView | None = None
+    refusal: Refusal | None = None
+
+
+async def _send(site: Site, person: Person, file: UploadFile, fields: dict[str, str]) -> Outcome:
+    name = str(file.filename)
+    media_type = file.content_type or "application/octet-stream"
+    try:
+        body = await site.upstream.read(
+            "ingest",
+            "POST",
+            "/documents",
+            person.actor,
+            limit=1 << 20,
+            data=fields,
+            files={"file": (name, file.file, media_type)},
+        )
+        return Outcome(name, accepted=parse(Accepted, "ingest", body))
+    except Refusal as refused:
+        return Outcome(name, refusal=refused)
+
+
+def _add_document(pages: APIRouter, site: Site) -> None:
+    @pages.get("/ui/documents/{key}")
+    async def document(request: Request, key: str) -> Response:
+        person = await site.signed_in(request)
+        found, journal = await asyncio.gather(
+            site.upstream.get(
+                DocumentView, "search", f"/documents/{site.checked_id(key)}", person.actor
+            ),
+            site.upstream.get(Journal, "search", f"/documents/{key}/journal", person.actor),
+        )
+        shown = view.current_of(found.versions, key) or found
+        text = await _text(site, person, shown, request)
+        return site.page(
+            request,
+            "document.html",
+            person,
+            document=found,
+            version=shown,
+            text=text,
+            journal=view.journal_lines(journal.entries, site.t),
+            findings=view.findings(journal.entries, shown.version_id),
+            now=utcnow(),
+            may_review=site.may(person, "admin"),
+        )
+
+    @pages.post("/ui/documents/{key}/review")
+    async def review(
+        request: Request,
+        key: str,
+        csrf: Annotated[str, Form()],
+        decision: Annotated[str, Form()],
+        reason: Annotated[str, Form(max_length=500)] = "",
+    ) -> Response:
+        person = await site.signed_in(request)
+        check_origin(request)
+        check_token(person.csrf, csrf)
+        if not site.may(person, "admin"):
+            raise Refusal("forbidden", "this needs the role admin", status=403)
+        if decision not in {"release", "reject"}:
+            raise Refusal("invalid-request", "decision")
+        await site.upstream.read(
+            "scanner",
+            "POST",
+            f"/review/{site.checked_id(key)}",
+            person.actor,
+            limit=1 << 20,
+            json={"decision": decision, "reason": reason.strip()},
+        )
+        return RedirectResponse(f"/ui/documents/{key}", 303)
+
+    @pages.get("/ui/documents/{key}/markdown")
+    async def raw(request: Request, key: str) -> Response:
+        """The canonical text, for people who have no key."""
+        person = await site.signed_in(request)
+        body = await site.upstream.read(
+            "search", "GET", f"/documents/{site.checked_id(key)}/body", person.actor,
+            limit=1 << 30,
+        )  # fmt: skip
+        return Response(body, media_type="text/plain; charset=utf-8")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A part of a body as HTML, its outline, and the passage that was asked for."""
+
+    html: Markup
+    outline: list[tuple[markdown.Heading, str]]
+    part: int
+    parts: int
+    passage: tuple[int, int] | None
+    missing: tuple[str, str] | None
+
+
+async def _text(site: Site, person: Person, version: VersionView, request: Request) -> Text | None:
+    """The text of a version, if there is one to show."""
+    if version.body_sha256 is None or version.status in {"review", "rejected", "blocked", "erased"}:
+        return None
+    try:
+        body = await site.upstream.read(
+            "search", "GET", f"/documents/{version.version_id}/body", person.actor,
+            limit=BODY_LIMIT,
+        )  # fmt: skip
+    except Refusal as refused:
+        if refused.status == 404:
+            return None
+        raise
+    query = request.query_params
+    return await asyncio.to_thread(
+        make_text, body, version.version_id, (query.get("start"), query.get("end")),
+        query.get("part", ""),
+    )  # fmt: skip
+
+
+def make_text(
+    body: bytes, version_id: str, asked: tuple[str | None, str | None], part: str
+) -> Text:
+    """Render the part that was asked for, or the one with the passage, or the first."""
+    all_parts = markdown.parts(body)
+    passage = passage_of(asked, len(body))
+    missing = None if passage or asked == (None, None) else (asked[0] or "?", asked[1] or "?")
+    index = markdown.part_at(all_parts, passage[0]) if passage else 0
+    if part.isdecimal() and 0 < int(part) <= len(all_parts):
+        index = int(part) - 1
+    here = all_parts[index]
+    html = markdown.render(body[here.start : here.end], base=here.start, passage=passage)
+    many = len(all_parts) > 1
+
+    def link(heading: markdown.Heading) -> str:
+        where = markdown.part_at(all_parts, heading.start)
+        page = f"/ui/documents/{version_id}?part={where + 1}" if many and where != index else ""
+        return f"{page}#{heading.anchor}"
+
+    headings = [h for h in markdown.outline(body) if h.level <= 4][:400]
+    return Text(
+        html=Markup(html),  # noqa: S704 - made safe by markdown.render
+        outline=[(h, link(h)) for h in headings],
+        part=index + 1,
+        parts=len(all_parts),
+        passage=passage,
+        missing=missing,
+    )
+
+
+def passage_of(asked: tuple[Any, Any], length: int) -> tuple[int, int] | None:
+    """The byte range of a deep link, if the body has it."""
+    if not all(isinstance(a, str) and a.isdecimal() and len(a) < 12 for a in asked):
+        return None
+    start, end = int(asked[0]), int(asked[1])
+    return (start, end) if 0 <= start < end <= length else None

@@ -1,0 +1,241 @@
+"""What a page shows of a thing: pure functions from contract models to values and safe HTML."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from contracts.artifacts import breadcrumb
+from contracts.events import EVENTS
+from contracts.http import FINAL, Hit, JournalEntry, VersionView
+from services.ui.markdown import snippet
+from services.ui.strings import Strings
+from services.ui.words import matcher
+
+TONES = {
+    "indexed": "good", "review": "warn", "failed": "bad", "blocked": "bad", "rejected": "bad",
+    "erased": "mute",
+}  # fmt: skip
+STEPS = ("received", "parsed", "converting", "scanning", "chunking", "indexing", "indexed")
+_OPEN_ENDED = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A hit as a card."""
+
+    hit: Hit
+    number: int
+    path: tuple[str, ...]
+    html: Markup
+    link: str
+    validity: "Validity"
+    share: int
+    """The score in percent of the best hit's."""
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Which words of the catalogue say when something is valid."""
+
+    key: str
+    start: datetime
+    end: datetime | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A journal entry: what happened, in words."""
+
+    entry: JournalEntry
+    title: str
+    detail: str
+    tone: str
+    data: str
+
+
+def cards(hits: list[Hit], question: str, now: datetime) -> list[Card]:
+    """Hits as cards, in their order."""
+    matches = matcher(question)
+    best = max((h.score for h in hits), default=0.0) or 1.0
+    return [
+        Card(
+            hit=hit,
+            number=number,
+            path=crumbs(hit),
+            html=Markup(snippet(passage_text(hit), matches)),  # noqa: S704 - made safe there
+            link=passage_link(hit),
+            validity=validity(hit.valid_from, hit.valid_until, now),
+            share=max(2, round(100 * hit.score / best)) if hit.score > 0 else 0,
+        )
+        for number, hit in enumerate(hits, 1)
+    ]
+
+
+def crumbs(hit: Hit) -> tuple[str, ...]:
+    """The headings above a passage; a first one that repeats the title is left out."""
+    path = tuple(hit.heading_path)
+    return path[1:] if path and path[0] == hit.title else path
+
+
+def passage_text(hit: Hit) -> str:
+    """The passage without the fence around it and the breadcrumb on top (the card shows that)."""
+    crumb = breadcrumb(hit.title, tuple(hit.heading_path))
+    before, found, after = hit.text.partition(crumb)
+    if not found:
+        return hit.text
+    if before.strip():  # then the last line closes what the first one opened
+        after = after.rstrip().rpartition("\n")[0]
+    return after.strip("\n")
+
+
+def passage_link(hit: Hit) -> str:
+    """The page of the document with this passage highlighted."""
+    query = urlencode({"start": hit.byte_start, "end": hit.byte_end})
+    return f"/ui/documents/{hit.version_id}?{query}#passage"
+
+
+def validity(start: datetime, end: datetime | None, now: datetime) -> Validity:
+    """Past, current or future; an end far away is no end."""
+    if end is not None and end >= _OPEN_ENDED:
+        end = None
+    if end is not None and end <= now:
+        return Validity("validity.past", start, end)
+    return Validity("validity.future" if start > now else "validity.current", start, end)
+
+
+def tone(status: str) -> str:
+    """The colour of a status: good, warn, bad, mute, or busy while it is under way."""
+    return TONES.get(status, "busy")
+
+
+def step(status: str) -> int:
+    """How far a status is on the way to `indexed`, 0 to 6; 6 where it goes no further."""
+    return STEPS.index(status) if status in STEPS else len(STEPS) - 1
+
+
+def final(status: str) -> bool:
+    """Nothing more happens by itself."""
+    return status in FINAL
+
+
+def journal_lines(entries: list[JournalEntry], t: Strings) -> list[Line]:
+    """The journal, newest first."""
+    return [_line(entry, t) for entry in reversed(entries)]
+
+
+def _line(entry: JournalEntry, t: Strings) -> Line:
+    known = entry.type in EVENTS
+    values = _Values({k: _shown(v) for k, v in entry.data.items()})
+    values["size"] = size(entry.data.get("size_bytes"))
+    values["body"] = size(entry.data.get("body_bytes"))
+    return Line(
+        entry=entry,
+        title=t.get(f"journal.{entry.type}", entry.type),
+        detail=t(f"journal_detail.{entry.type}", **_whole(t, entry, values)) if known else "",
+        tone=_line_tone(entry),
+        data=json.dumps(entry.data, ensure_ascii=False, indent=2),
+    )
+
+
+class _Values(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "–"
+
+
+def _whole(t: Strings, entry: JournalEntry, values: _Values) -> dict[str, str]:
+    names = re.findall(r"{(\w+)}", t(f"journal_detail.{entry.type}"))
+    return {name: values[name] for name in names}
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text[:10] if re.match(r"\d{4}-\d\d-\d\dT", text) else text[:300]
+
+
+def _line_tone(entry: JournalEntry) -> str:
+    if entry.type in {"Failed", "Rejected"}:
+        return "bad"
+    if entry.type == "ScanVerdict":
+        return {"clean": "good", "quarantine": "warn"}.get(str(entry.data.get("verdict")), "bad")
+    return {"Indexed": "good", "Released": "good", "Erased": "mute"}.get(entry.type, "plain")
+
+
+def findings(entries: list[JournalEntry], version_id: str) -> list[Mapping[str, Any]]:
+    """The findings of the last verdict on a version."""
+    verdicts = [
+        e for e in entries if e.type == "ScanVerdict" and e.version_id in {version_id, None}
+    ]
+    found = verdicts[-1].data.get("findings") if verdicts else None
+    return [f for f in found if isinstance(f, dict)] if isinstance(found, list | tuple) else []
+
+
+def size(count: object) -> str:
+    """Bytes for people: `1.4 MB`."""
+    if not isinstance(count, int):
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+
+
+def time_tag(moment: datetime | None, kind: str = "time") -> Markup:
+    """A `<time>` in UTC that the script turns into the viewer's zone; `kind` day or time."""
+    if moment is None:
+        return Markup("–")
+    utc = moment.astimezone(UTC)
+    shown = f"{utc:%Y-%m-%d}" if kind == "day" else f"{utc:%Y-%m-%d %H:%M} UTC"
+    return Markup('<time datetime="{}" title="{} UTC" data-kind="{}">{}</time>').format(
+        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", kind, shown
+    )
+
+
+def sentence(text: str, **parts: object) -> Markup:
+    """A catalogue string whose `{names}` are filled with escaped text or safe markup."""
+    return Markup(Markup.escape(text)).format_map(  # noqa: S704 - escaped here
+        {k: Markup.escape(v) for k, v in parts.items()}
+    )
+
+
+@cache
+def static_version() -> str:
+    """A short hash of all static files: their URL changes with them."""
+    digest = hashlib.sha256()
+    folder = resources.files("services.ui") / "static"
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def environment(t: Strings) -> Environment:
+    """Templates: everything escaped, an unknown name is an error."""
+    env = Environment(
+        loader=PackageLoader("services.ui", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.globals.update(
+        t=t, time_tag=time_tag, size=size, tone=tone, step=step, final=final, steps=len(STEPS) - 1,
+        sentence=sentence, validity=validity, event_types=" ".join(EVENTS),
+        static=lambda name: f"/ui/static/{name}?v={static_version()}",
+    )  # fmt: skip
+    return env
+
+
+def current_of(versions: list[VersionView], version_id: str) -> VersionView | None:
+    """The version with this id."""
+    return next((v for v in versions if v.version_id == version_id), None)
