@@ -26,6 +26,7 @@ app.add_typer(doc, name="doc")
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Project = Annotated[str, typer.Option("--project", help="The knowledge base.")]
+AnyProject = Annotated[str | None, typer.Option("--project", help="Only this knowledge base.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500)]
 DATA = Path("data")
 
@@ -168,7 +169,7 @@ def query(
 @doc.command("list")
 def doc_list(
     data: Data = DATA,
-    project: Project = "default",
+    project: AnyProject = None,
     limit: Limit = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", help="The `next` of a page.")] = None,
     json_: Json = False,
@@ -229,7 +230,7 @@ def doc_body(
 @app.command()
 def jobs(
     data: Data = DATA,
-    project: Project = "default",
+    project: AnyProject = None,
     limit: Limit = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", help="The `next` of a page.")] = None,
     json_: Json = False,
@@ -287,13 +288,12 @@ def rebuild(
     """Make the projections anew from the log and the caches; searches go on meanwhile."""
     import httpx
 
+    from cli import show
+    from contracts.http import RebuildReply
+
     body = {"project": None if all_projects else project}
     reply = _call(data, "POST", "/rebuild", json=body, timeout=httpx.Timeout(None, connect=5))
-    if json_:
-        raw(reply.content)
-    else:
-        for name, value in reply.json().items():
-            out(f"{name}: {value}")
+    raw(reply.content) if json_ else show.rebuilt(RebuildReply.model_validate_json(reply.content))
 
 
 # -- helpers -----------------------------------------------------------------------------------
@@ -314,9 +314,9 @@ def _part(id_: str) -> str:
     return quote(id_, safe="")
 
 
-def _page(project: str, limit: int, cursor: str | None) -> dict[str, Any]:
-    page: dict[str, Any] = {"project": project, "limit": limit}
-    return page | ({"cursor": cursor} if cursor else {})
+def _page(project: str | None, limit: int, cursor: str | None) -> dict[str, Any]:
+    given = {"project": project, "limit": limit, "cursor": cursor}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _more(cursor: str | None) -> None:

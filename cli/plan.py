@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from contracts.flow import consumed_by
@@ -15,25 +16,24 @@ TOGETHER = (("relay",), ("ingest",), ("scanner",), ("converter",), ("indexer", "
 APART = (("relay",), ("ingest",), ("scanner",), ("converter",), ("indexer",), ("search",), ("ui",))
 """With a Qdrant server every service is alone."""
 
-_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
-_EVERYBODY = (
-    "KB_LOG_LEVEL", "KB_LOG_FORMAT", "KB_START_TIMEOUT", "OTEL_EXPORTER_OTLP_ENDPOINT",
+_SYSTEM = (
+    "PATH", "HOME", "XDG_CACHE_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE",
+    "LD_LIBRARY_PATH",
 )  # fmt: skip
-_THREADS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "TORCH_NUM_THREADS")
-_VECTORS = ("KB_EMBEDDER", "KB_MODEL_CACHE", "KB_QDRANT_URL", "KB_QDRANT_API_KEY", "HF_HOME",
-            "HF_HUB_OFFLINE", *_THREADS)  # fmt: skip
-_WORKER = ("KB_CONCURRENCY",)
+_EVERYBODY = ("KB_LOG_*", "KB_START_TIMEOUT", "OTEL_EXPORTER_*")
+_THREADS = ("OMP_*", "MKL_*", "TORCH_NUM_THREADS")
+_HUB = ("HF_*", "HTTPS_PROXY", "NO_PROXY")
+_VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
-    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", *_WORKER),
-    "scanner": ("KB_API_KEY", *_WORKER),
-    "converter": ("KB_MAX_UPLOAD_BYTES", "KB_MODEL_CACHE", "HF_HOME", "HF_HUB_OFFLINE", *_THREADS,
-                  *_WORKER),
-    "indexer": ("KB_API_KEY", *_VECTORS, *_WORKER),
+    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY"),
+    "scanner": ("KB_API_KEY", "KB_CONCURRENCY"),
+    "converter": ("KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_MODEL_CACHE", *_HUB, *_THREADS),
+    "indexer": ("KB_API_KEY", "KB_CONCURRENCY", *_VECTORS),
     "search": ("KB_API_KEY", *_VECTORS),
-    "ui": ("KB_API_KEY", "KB_BOOTSTRAP_PASSWORD", "KB_PUBLIC_HOST", "KB_SESSION_HOURS",
-           "KB_SESSION_STREAM_SECONDS", "KB_MAX_UPLOAD_BYTES"),
-}  # fmt: skip
+    "ui": ("KB_API_KEY", "KB_BOOTSTRAP_PASSWORD", "KB_PUBLIC_HOST", "KB_SESSION_*"),
+}
+"""Names or patterns of what a service may have besides `KB_<SERVICE>_*`."""
 _WITHOUT_BLOBS = frozenset({"relay", "ui"})
 _BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
 
@@ -96,8 +96,7 @@ def _environment(
     env = _chosen(config, (*_SYSTEM, *_EVERYBODY))
     env |= {"KB_DATA": stores.data, "PYTHONUNBUFFERED": "1"}
     for service in services:
-        own = [k for k in config if k.startswith(f"KB_{service.upper()}_")]
-        env |= _chosen(config, (*_OWN[service], *own))
+        env |= _chosen(config, (*_OWN[service], f"KB_{service.upper()}_*"))
         if service not in _WITHOUT_BLOBS:
             env["KB_BLOBS"] = stores.blobs
     env |= _database(services, config, stores)
@@ -107,8 +106,9 @@ def _environment(
     return env
 
 
-def _chosen(config: Config, names: Iterable[str]) -> dict[str, str]:
-    return {name: config[name] for name in names if name in config}
+def _chosen(config: Config, patterns: Iterable[str]) -> dict[str, str]:
+    wanted = tuple(patterns)
+    return {k: v for k, v in config.items() if any(fnmatchcase(k, p) for p in wanted)}
 
 
 def _database(services: tuple[str, ...], config: Config, stores: Stores) -> dict[str, str]:

@@ -13,6 +13,7 @@ from contracts.http import (
     JobPage,
     Journal,
     QueryReply,
+    RebuildReply,
     VersionView,
 )
 
@@ -90,3 +91,10 @@ def event(cloud: Mapping[str, Any]) -> None:
     text = clean(json.dumps(data, ensure_ascii=False), one_line=True)
     when = str(cloud.get("time", ""))[:19]
     out(f"{cloud.get('position', ''):>6}  {when}  {type_:<17} {text[:300]}")
+
+
+def rebuilt(reply: RebuildReply) -> None:
+    """One line a project."""
+    for entry in reply.rebuilt:
+        facts = entry.model_dump(exclude={"project"})
+        out(f"{entry.project}: " + ", ".join(f"{name} {value}" for name, value in facts.items()))

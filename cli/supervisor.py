@@ -334,7 +334,10 @@ def _build_models(config: Config) -> None:
     """In a process of its own: the supervisor stays small."""
     if config.get("KB_EMBEDDER", "bundled") != "bundled":
         return
-    program = "from kernel.embedder import ensure_bundled; ensure_bundled()"
+    program = (
+        "from kernel.embedder import EmbedderSettings, ensure_bundled; "
+        "ensure_bundled(EmbedderSettings().model_cache)"
+    )
     command = guarded([sys.executable, "-P", "-c", program])
     done = subprocess.run(command, env=dict(config), check=False, capture_output=True)
     if done.returncode != 0:

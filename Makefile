@@ -1,0 +1,91 @@
+# citelog. `make run` and `make test` are all that a newcomer needs; both set up first.
+#
+# Variables:
+#   PYTHON          interpreter for a new .venv (3.11 to 3.13); found by itself otherwise
+#   KB_TORCH_INDEX  package index with CPU builds of torch. Set it where the default index serves
+#                   the CUDA build (several gigabytes more): the address is in torch's install guide
+#   KB_DATA         data folder of `make run` and `make down` (default ./data)
+#   ARGS            more words for the command, e.g. make test ARGS="-k scanner"
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
+KB_TORCH_INDEX ?=
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore
+OCR := tesseract-ocr $(addprefix tesseract-ocr-,eng deu rus bul srp srp-latn mkd hrv slv)
+
+ifeq ($(strip $(HOME)),)
+export HOME := $(CURDIR)/$(VENV)/home
+endif
+
+.PHONY: help setup run test check fmt chaos bench flow schemas down ocr
+
+help:  ## This list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup: $(STAMP)  ## Environment and packages; quick when nothing changed
+
+run: setup  ## Everything on this machine; ends with a URL and, once, a password
+	@exec $(BIN)/kb up $(ARGS)
+
+test: setup  ## All tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup  ## Format, lint, types, import directions, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m contracts.schema
+	git diff --exit-code -- contracts/schemas
+
+fmt: setup  ## Format, and repair what can be
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+chaos: setup  ## The crash test: kill -9 at random, nothing lost, nothing twice
+	@$(BIN)/python -m pytest tests/chaos -m chaos -s $(ARGS)
+
+bench: setup  ## The figures of eval/RESULTS.md
+	@$(BIN)/python -m eval.bench $(ARGS)
+
+flow: setup  ## The flow table
+	@$(BIN)/python -c "from contracts.flow import table; print(table())"
+
+schemas: setup  ## JSON Schemas of all events, from the code
+	@$(BIN)/python -m contracts.schema
+
+down: setup  ## Stop what make run started (also from another shell)
+	@$(BIN)/kb down $(ARGS)
+
+# torch first: the other packages then find it and fetch no other build.
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	  || { echo "$(PYTHON) is $$($(PYTHON) -V); 3.11 to 3.13 is needed: make PYTHON=..."; exit 1; }
+	@mkdir -p "$$HOME"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "this Python cannot make environments (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
+	@echo "installing packages into $(VENV): about 2 GB, a few minutes the first time"
+	@$(PIP) --upgrade pip
+	@$(PIP) $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) $(TORCH)
+	@$(PIP) -e ".[dev]"
+	@$(MAKE) --no-print-directory ocr
+	@touch $@
+
+# Scanned pages need tesseract; everything else works without it, so nothing here may fail.
+ocr:
+	@if command -v tesseract >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing tesseract (OCR)"; \
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y --no-install-recommends $(OCR); } >/dev/null 2>&1 \
+	    || echo "tesseract could not be installed: scanned pages will stay without text"; \
+	else \
+	  echo "no tesseract: scanned pages will stay without text. To install it:"; \
+	  echo "  sudo apt-get install $(OCR)"; \
+	fi
