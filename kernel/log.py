@@ -13,7 +13,7 @@ import asyncpg
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Event, Lane
-from kernel.db import queries
+from kernel.db import UNAVAILABLE, queries
 from kernel.errors import WrongVersion
 
 ANY_VERSION = -1
@@ -107,6 +107,11 @@ class Log:
     def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
         self.pool = pool
         self._sql = queries("kernel.sql", "log")
+        self._waker = Waker(pool)
+
+    async def close(self) -> None:
+        """Stop listening; the pool stays the caller's."""
+        await self._waker.close()
 
     async def append(self, pending: Sequence[Pending], *, expected: int = ANY_VERSION) -> Appended:
         """Append events of one stream, in one transaction.
@@ -225,55 +230,49 @@ class Log:
         NOTIFY wakes it early. A dead LISTEN session is not noticed by asyncpg, so the poll is the
         truth.
         """
-        async with Waker(self.pool) as waker:
-            while True:
-                batch = await self.read(after, limit)
-                if batch:
-                    after = batch[-1].position
-                yield batch
-                if len(batch) < limit:
-                    await waker.wait(poll)
+        while True:
+            grew = await self._waker.listen()
+            batch = await self.read(after, limit)
+            if batch:
+                after = batch[-1].position
+            yield batch
+            if len(batch) < limit:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(grew.wait(), poll)
 
 
 class Waker:
-    """Wakes a reader when the log grew. Losing its session costs latency, never an event."""
+    """Wakes all readers of this process when the log grew, over one session. Losing the session
+    costs latency, never an event."""
 
     def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
         self._pool = pool
         self._grew = asyncio.Event()
+        self._lock = asyncio.Lock()
         self._connection: Any = None
 
-    async def __aenter__(self) -> "Waker":
-        await self._listen()
-        return self
+    async def listen(self) -> asyncio.Event:
+        """An event that is set when the log grows after this call."""
+        async with self._lock:
+            if self._connection is None or self._connection.is_closed():
+                await self._open()
+        return self._grew
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._release()
-
-    async def wait(self, timeout: float) -> None:
-        """Return when the log grew or after `timeout` seconds."""
-        if self._connection is None or self._connection.is_closed():
-            await self._release()
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await self._listen()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._grew.wait(), timeout)
-        self._grew.clear()
-
-    async def _listen(self) -> None:
-        self._connection = await self._pool.acquire()
-        await self._connection.add_listener("log_head", self._wake)
-
-    async def _release(self) -> None:
-        if self._connection is None:
-            return
+    async def close(self) -> None:
+        """Give the session back."""
         connection, self._connection = self._connection, None
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            await connection.remove_listener("log_head", self._wake)
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            await self._pool.release(connection)
+        if connection is not None:
+            with suppress(*UNAVAILABLE, asyncpg.PostgresError):
+                await connection.remove_listener("log_head", self._wake)
+            with suppress(*UNAVAILABLE, asyncpg.PostgresError):
+                await self._pool.release(connection)
+
+    async def _open(self) -> None:
+        await self.close()
+        with suppress(*UNAVAILABLE):
+            self._connection = await self._pool.acquire()
+            await self._connection.add_listener("log_head", self._wake)
 
     def _wake(self, *_: object) -> None:
-        self._grew.set()
-
-
+        grew, self._grew = self._grew, asyncio.Event()
+        grew.set()

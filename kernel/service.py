@@ -77,6 +77,7 @@ async def run_services(names: list[str], settings: Settings) -> None:
     env = Env(settings, db, tuple(names))
     async with env.stack:
         env.stack.push_async_callback(_close_pool, db)
+        env.stack.push_async_callback(env.log.close)
         services = [await _build(name, env) for name in names]
         for service in services:
             for close in service.on_stop:

@@ -236,6 +236,10 @@ class Index:
             Generation(project, r["generation"], r["embedder"], r["dim"]) async for r in rows
         ]
 
+    async def projects(self) -> list[str]:
+        """Projects that have an index."""
+        return [r["project"] async for r in self.sql.projects(self.log.pool)]
+
     @asynccontextmanager
     async def writing(self, project: str) -> AsyncIterator[Any]:
         """A transaction among other writers of the project; no switch of generations meanwhile."""
