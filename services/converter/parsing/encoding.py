@@ -56,24 +56,25 @@ _VALID_SEQUENCE = re.compile(
 _HIGH = re.compile(rb"[\x80-\xff]")
 
 
-def decode(data: bytes, declared: str | None = None) -> tuple[str, str]:
+def decode(data: bytes, declared: str | None = None, *, lenient: bool = False) -> tuple[str, str]:
     r"""Text with `\n` line ends and no BOM or NUL, and the name of the encoding.
 
     Args:
         data: the whole file.
         declared: what the document says of itself; believed when it decodes without an error
             and the bytes are not plainly UTF-8.
+        lenient: damaged UTF-8 is read with U+FFFD for the damage, as browsers do.
 
     Raises:
         Refusal: `invalid-encoding`.
     """
-    text, encoding = _decode(data, declared)
+    text, encoding = _decode(data, declared, lenient)
     return text.lstrip("\ufeff").replace("\0", "").replace("\r\n", "\n").replace(
         "\r", "\n"
     ), encoding
 
 
-def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
+def _decode(data: bytes, declared: str | None, lenient: bool) -> tuple[str, str]:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return _strictly(data, encoding), encoding
@@ -85,6 +86,8 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
     except UnicodeDecodeError:
         pass
     if _broken_utf8(data):
+        if lenient:
+            return data.decode("utf-8", "replace"), "utf-8 with damage"
         raise Refusal("invalid-encoding", "UTF-8 with invalid bytes in it")
     encoding = _believed(data, declared) or _guessed(data)
     return _strictly(data, encoding), encoding

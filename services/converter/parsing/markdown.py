@@ -1,0 +1,34 @@
+"""A docling document as Markdown that means what the document says."""
+
+import re
+from typing import Any
+
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_LINE_MARKS = re.compile(r"^(\s{0,3})(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}$|=+\s*$|\|)", re.MULTILINE)
+_GAP = re.compile(r"(?<=[`)*~]) (?=[.,;:!?)\]»“”](?:\s|$))")
+_OPEN_GAP = re.compile(r"(?<=[(\[«„]) (?=[`\[*])")
+
+
+def to_markdown(document: Any) -> str:
+    """Markdown of a `DoclingDocument`: no image marks, no padded tables, literal text escaped.
+
+    What looks like a tag, a fence, a heading or a rule in running text is escaped, so that no
+    text of a document can become structure or hide what follows.
+    """
+    from docling_core.types.doc import CodeItem, TextItem
+
+    for item in document.texts:
+        if isinstance(item, TextItem) and not isinstance(item, CodeItem):
+            item.text = _escaped(item.text, running=item.label in {"text", "paragraph"})
+    for table in document.tables:
+        for cell in table.data.table_cells:
+            cell.text = _TAG_START.sub(r"\\<", cell.text)
+    markdown: str = document.export_to_markdown(
+        image_placeholder="", escape_html=False, escape_underscores=False, compact_tables=True
+    )
+    return _OPEN_GAP.sub("", _GAP.sub("", markdown))
+
+
+def _escaped(text: str, *, running: bool) -> str:
+    text = _TAG_START.sub(r"\\<", text)
+    return _LINE_MARKS.sub(r"\1\\\2", text) if running else text

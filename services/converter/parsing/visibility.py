@@ -1,0 +1,239 @@
+"""What of an HTML page a reader does not see: taken out of the tree, kept for the scanner."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bs4 import BeautifulSoup, Comment, NavigableString, Tag
+from bs4.element import PageElement, PreformattedString
+
+from contracts.artifacts import HiddenKind, HiddenText
+
+Color = tuple[int, int, int]
+Style = dict[str, str]
+
+_MOST_RULES = 2000
+_MOST_HIDDEN = 20_000
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+_AT_BLOCK = re.compile(r"@[a-z-]+[^{};]*(?:\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}|;)", re.IGNORECASE)
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_RELEVANT = re.compile(
+    r"display|visibility|opacity|font|color|background|left|top|right|text-indent|clip|height|width"
+    r"|transform",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|%|vw|vh|)")
+_HIDDEN_CLASSES = frozenset({
+    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
+})  # fmt: skip
+_NAMED_COLORS: dict[str, Color] = {
+    "white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250),
+    "ivory": (255, 255, 240), "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245),
+    "red": (255, 0, 0), "green": (0, 128, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0),
+    "gray": (128, 128, 128), "grey": (128, 128, 128), "silver": (192, 192, 192),
+    "navy": (0, 0, 128), "maroon": (128, 0, 0), "orange": (255, 165, 0), "purple": (128, 0, 128),
+}  # fmt: skip
+
+
+class _Look(NamedTuple):
+    """What an element passes on to its children; `background` None: unknown."""
+
+    hidden: HiddenKind | None
+    color: Color
+    background: Color | None
+
+
+def take_hidden(soup: BeautifulSoup) -> list[HiddenText]:
+    """Remove from `soup` what is not seen, and return its text in document order."""
+    hidden = [*_comments(soup), *_metadata(soup)]
+    sheet = _style_sheet(soup)
+    hidden += _inert(soup)
+    # With a style sheet that we do not have, the page behind the text may have any colour.
+    foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
+    background = None if foreign else (255, 255, 255)
+    hidden += _unseen_text(soup, sheet, _Look(None, (0, 0, 0), background))
+    hidden += _attributes(soup)
+    return list(dict.fromkeys(hidden))
+
+
+def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
+    text = re.sub(r"\s+", " ", text).strip()
+    if text:
+        yield HiddenText(kind=kind, text=text[:_MOST_HIDDEN])
+
+
+def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    for node in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
+        if isinstance(node, Comment):
+            yield from _text("comment", str(node))
+        node.extract()
+
+
+def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    for meta in soup.find_all("meta"):
+        name = str(meta.get("name") or meta.get("property") or "").lower()
+        if name in {"description", "keywords", "og:description", "twitter:description", "abstract"}:
+            yield from _text("metadata", str(meta.get("content") or ""))
+
+
+def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Elements that are never rendered; scripts hold code, not text, and are only dropped."""
+    total = len(soup.get_text())
+    for tag in soup.find_all(["template", "noscript"]):
+        if len(tag.get_text()) * 2 > total:
+            # An end tag was forgotten, and the parser put the page itself in here.
+            tag.unwrap()
+            continue
+        yield from _text("script", tag.get_text(" "))
+        tag.decompose()
+    for tag in soup.find_all("script"):
+        if str(tag.get("type") or "").startswith("text/"):
+            kind = str(tag.get("type"))
+            if kind not in {"text/javascript", "text/ecmascript", "text/babel"}:
+                yield from _text("script", tag.get_text(" "))
+        tag.decompose()
+    for tag in soup.find_all("style"):
+        tag.decompose()
+
+
+def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Texts in attributes that take more than a glance to see."""
+    for tag in soup.find_all(True):
+        yield from _text("alt-text", str(tag.get("alt") or ""))
+        for name in ("title", "aria-label", "aria-description", "placeholder", "data-content"):
+            yield from _text("attribute", str(tag.get(name) or ""))
+
+
+def _unseen_text(soup: BeautifulSoup, sheet: dict[int, Style], page: _Look) -> Iterator[HiddenText]:
+    """Depth first, without recursion: each text node judged by the look of its element."""
+    stack: list[tuple[PageElement, _Look]] = [(soup, page)]
+    while stack:
+        node, look = stack.pop()
+        if isinstance(node, Tag):
+            mine = look if node is soup else _look(node, look, sheet.get(id(node), {}))
+            stack += [(child, mine) for child in reversed(node.contents)]
+        elif isinstance(node, NavigableString) and node.strip():
+            kind = look.hidden or _unreadable(look)
+            if kind:
+                yield from _text(kind, str(node))
+                node.extract()
+
+
+def _unreadable(look: _Look) -> HiddenKind | None:
+    if look.background is None:
+        return None
+    distance = max(abs(a - b) for a, b in zip(look.color, look.background, strict=True))
+    return "background-colour" if distance < 24 else None
+
+
+def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
+    style = {**sheet, **_declarations(str(tag.get("style") or ""))}
+    hidden = outer.hidden or _hidden_by_markup(tag) or _hidden_by_style(style)
+    color = _color(style.get("color") or str(tag.get("color") or tag.get("text") or ""))
+    painted = " ".join(
+        value for name, value in style.items() if name in {"background", "background-color"}
+    ) or str(tag.get("bgcolor") or "")
+    background = outer.background
+    if painted and painted not in {"none", "transparent", "inherit"}:
+        background = None if "url(" in painted or "gradient" in painted else _color(painted)
+    elif "background-image" in style or tag.get("background"):
+        background = None
+    return _Look(hidden, color or outer.color, background)
+
+
+def _hidden_by_markup(tag: Tag) -> HiddenKind | None:
+    classes = set(tag.get("class") or [])
+    if tag.has_attr("hidden") or classes & _HIDDEN_CLASSES:
+        return "invisible-style"
+    return "attribute" if str(tag.get("aria-hidden") or "").lower() == "true" else None
+
+
+def _hidden_by_style(style: Style) -> HiddenKind | None:
+    checks: tuple[tuple[bool, HiddenKind], ...] = (
+        (_is_invisible(style), "invisible-style"),
+        (_is_tiny(style), "zero-size"),
+        (_is_clipped(style), "invisible-style"),
+        (_is_moved_away(style), "off-page"),
+    )
+    return next((kind for found, kind in checks if found), None)
+
+
+def _is_invisible(style: Style) -> bool:
+    opacity = _number(style.get("opacity"))
+    return (
+        style.get("display") == "none"
+        or style.get("visibility") in {"hidden", "collapse"}
+        or (opacity is not None and opacity < 0.05)
+    )
+
+
+def _is_tiny(style: Style) -> bool:
+    size = _number(style.get("font-size"))
+    least = 0.1 if "em" in style.get("font-size", "") else 2
+    shrunk = re.search(r"scale\(\s*0?\.?0*\s*[,)]", style.get("transform", ""))
+    return (size is not None and size < least) or shrunk is not None
+
+
+def _is_clipped(style: Style) -> bool:
+    sides = [_number(style.get(side)) for side in ("height", "width")]
+    thin = any(side is not None and side < 2 for side in sides)
+    return (
+        (thin and style.get("overflow") in {"hidden", "clip"})
+        or re.match(r"rect\(\s*[01](px)?[\s,]", style.get("clip", "")) is not None
+        or re.match(r"inset\(\s*(100|50)%", style.get("clip-path", "")) is not None
+    )
+
+
+def _is_moved_away(style: Style) -> bool:
+    names = ("left", "top", "text-indent", "margin-left")
+    return min(_number(style.get(name)) or 0 for name in names) <= -500
+
+
+def _number(value: str | None) -> float | None:
+    match = _NUMBER.match(value.strip()) if value else None
+    return float(match[1]) if match else None
+
+
+def _declarations(css: str) -> Style:
+    style: Style = {}
+    for declaration in css.split(";"):
+        name, colon, value = declaration.partition(":")
+        if colon:
+            style[name.strip().lower()] = value.replace("!important", "").strip().lower()
+    return style
+
+
+def _color(value: str) -> Color | None:
+    """An opaque colour; None when there is none that can be compared."""
+    value = value.strip().lower()
+    match = re.search(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b", value)
+    if match:
+        digits = match[1] if len(match[1]) > 4 else "".join(d * 2 for d in match[1])
+        return (int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16))
+    match = re.search(r"rgba?\(\s*(\d+)[\s,]+(\d+)[\s,]+(\d+)", value)
+    if match:
+        return (int(match[1]), int(match[2]), int(match[3]))
+    return next((_NAMED_COLORS[word] for word in value.split() if word in _NAMED_COLORS), None)
+
+
+def _style_sheet(soup: BeautifulSoup) -> dict[int, Style]:
+    """Declarations of the page's own style sheets that may hide text, by element; last one wins.
+
+    Rules under conditions (`@media` and the like) and for states (`:hover`) are left out.
+    """
+    import soupsieve
+
+    css = _CSS_COMMENT.sub("", "\n".join(tag.get_text() for tag in soup.find_all("style")))
+    styles: dict[int, Style] = {}
+    rules = _RULE.findall(_AT_BLOCK.sub("", css))
+    for selector, body in rules[:_MOST_RULES]:
+        declarations = {n: v for n, v in _declarations(body).items() if _RELEVANT.search(n)}
+        if not declarations or ":" in selector:
+            continue
+        try:
+            matched = soupsieve.select(selector.strip(), soup, limit=5000)
+        except (soupsieve.SelectorSyntaxError, NotImplementedError):
+            continue
+        for tag in matched:
+            styles.setdefault(id(tag), {}).update(declarations)
+    return styles
