@@ -74,10 +74,21 @@ class ChunkManifest(Artifact):
     chunks: tuple[Chunk, ...]
 
 
+LONGEST_BREADCRUMB = 300
+"""Characters: it must leave the larger part of an embedded text to the passage."""
+
+
 def breadcrumb(title: str, heading_path: tuple[str, ...]) -> str:
-    """`[Title > Heading > Subheading]`; a first heading that repeats the title is not doubled."""
+    """`[Title > Heading > Subheading]`; a first heading that repeats the title is not doubled.
+
+    In one that would be too long, each part is cut to an equal share of `LONGEST_BREADCRUMB`.
+    """
     path = heading_path[1:] if heading_path and heading_path[0] == title else heading_path
-    return f"[{' > '.join((title, *path))}]"
+    parts = (title, *path)
+    if sum(map(len, parts)) + 3 * len(path) + 2 > LONGEST_BREADCRUMB:
+        share = max(8, (LONGEST_BREADCRUMB - 2) // len(parts) - 3)
+        parts = tuple(p if len(p) <= share else f"{p[: share - 1].rstrip()}…" for p in parts)
+    return f"[{' > '.join(parts)}]"
 
 
 def embedded_text(title: str, chunk: Chunk, passage: str) -> str:

@@ -133,7 +133,7 @@ def _load(model: LocalModel) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         loaded = SentenceTransformer(
             str(folder) if folder.is_dir() else model.name,

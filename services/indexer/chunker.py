@@ -1,0 +1,325 @@
+"""A body of Markdown becomes passages: heading by heading, up to a number of tokens, byte-exact."""
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
+
+from contracts.artifacts import Chunk, ChunkManifest, breadcrumb, embedded_text
+from services.indexer.blocks import Block, Span, blocks
+from services.indexer.splitting import Way, parts, slices, ways, words
+
+CHUNKER = "headings-1"
+"""Changes when the same body would be cut, named or labelled in another way."""
+
+LONGEST_SLUG = 160
+"""Characters; an id stays below 200."""
+
+NOT_IN_SLUG = re.compile(r"(?:[^\w§]|_)+")
+ENOUGH_TO_DETECT = 200
+"""Characters from which a language detector is trusted."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How to cut.
+
+    `limit`: tokens of an embedded text (breadcrumb, context, passage) by `count_tokens`.
+    `detect`: text to language code, or `unknown`.
+    """
+
+    count_tokens: Callable[[str], int]
+    detect: Callable[[str], str] | None = None
+    limit: int = 500
+
+    def __post_init__(self) -> None:
+        if self.limit < 16:
+            raise ValueError("a passage needs room for 16 tokens")
+
+
+def cut(body: str, title: str, source_id: str, language: str, options: Cut) -> tuple[Chunk, ...]:
+    """The passages of `body` in reading order; none for a blank one.
+
+    They do not overlap and leave out nothing but white space. Where a breadcrumb needs more than
+    half of the limit, passages still get the other half and the embedded text is longer than the
+    limit.
+    """
+    names = _Names(source_id)
+    position = _Bytes(body)
+    chunks = []
+    for section in sections(blocks(body)):
+        for passage in _Section(body, title, section, options).passages():
+            text = body[passage.start : passage.end]
+            chunks.append(
+                Chunk(
+                    chunk_id=names.of(section.path, text),
+                    heading_path=section.path,
+                    byte_start=position.at(passage.start),
+                    byte_end=position.at(passage.end),
+                    tokens=passage.tokens,
+                    language=_language(text, language, options.detect),
+                    context=passage.context,
+                )
+            )
+    return tuple(chunks)
+
+
+def manifest(body_sha256: str, title: str, chunks: Iterable[Chunk]) -> ChunkManifest:
+    """The artefact that `Chunked` points at."""
+    return ChunkManifest(
+        body_sha256=body_sha256, chunker=CHUNKER, title=title, chunks=tuple(chunks)
+    )
+
+
+@dataclass
+class Section:
+    """What stands under one heading, up to the next of any level.
+
+    `headings` are more than one where the upper ones have no text of their own.
+    """
+
+    path: tuple[str, ...] = ()
+    headings: list[Block] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+
+def sections(found: Iterable[Block]) -> Iterator[Section]:
+    """Group blocks under the headings in force."""
+    current, force = Section(), list[Block]()
+    for block in found:
+        if block.kind != "heading":
+            current.blocks.append(block)
+            continue
+        force = [*(h for h in force if h.depth < block.depth), block]
+        empty_parents = []
+        if current.headings and not current.blocks and current.headings[-1].depth < block.depth:
+            empty_parents = current.headings
+        elif current.headings or current.blocks:
+            yield current
+        path = tuple(heading.text for heading in force if heading.text)
+        current = Section(path, [*empty_parents, block])
+    if current.headings or current.blocks:
+        yield current
+
+
+@dataclass(frozen=True, slots=True)
+class Passage(Span):
+    """A span to be embedded, the text before it, and the tokens of both with the breadcrumb."""
+
+    context: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece(Span):
+    """A span that is not cut any further, its tokens, and what must precede it at the start."""
+
+    weight: int
+    context: str = ""
+    context_weight: int = 0
+
+
+class _Section:
+    """One section being cut."""
+
+    def __init__(self, body: str, title: str, section: Section, options: Cut) -> None:
+        self._body, self._title, self._section = body, title, section
+        self._count, self._limit = options.count_tokens, options.limit
+        crumb = self._count(breadcrumb(title, section.path))
+        self._budget = max(self._limit - crumb, self._limit // 2)
+        self._ceiling = crumb + self._budget
+
+    def passages(self) -> Iterator[Passage]:
+        """In order."""
+        for group in _balanced(self._packed(self._pieces()), self._budget):
+            yield from self._checked(group)
+
+    def _weigh(self, span: Span) -> int:
+        return self._count(self._body[span.start : span.end])
+
+    def _pieces(self) -> Iterator[_Piece]:
+        """Headings and blocks, the large ones in parts that fit."""
+        room = self._budget
+        if self._section.headings:
+            heading = Span(self._section.headings[0].start, self._section.headings[-1].end)
+            weight = self._weigh(heading)
+            if weight <= self._budget // 2:
+                yield _Piece(heading.start, heading.end, weight)
+                room = self._budget - weight  # so that the heading never stands alone
+            else:
+                yield from self._split(heading, (), self._budget)
+        before = None
+        for block in self._section.blocks:
+            if block.kind == "table":
+                yield from self._table(block, before, room)
+            else:
+                yield from self._split(block, ways(block), room)
+            before, room = block, self._budget
+
+    def _split(self, span: Span, cuts: Sequence[Way], room: int) -> Iterator[_Piece]:
+        """`span` whole if it fits, else by the first way that cuts it, else by words."""
+        weight = self._weigh(span)
+        if weight <= room:
+            yield _Piece(span.start, span.end, weight)
+        elif not cuts:
+            yield from self._by_words(span, room)
+        else:
+            for part in parts(self._body, span, cuts[0](self._body, span)):
+                yield from self._split(part, cuts[1:], room)
+
+    def _by_words(self, span: Span, room: int) -> Iterator[_Piece]:
+        """Runs of words that fill the room; a word that does not fit is cut between characters."""
+        start = end = span.start
+        load = 0
+        for word in words(self._body, span):
+            weight = self._weigh(word)
+            if load and load + weight > room:
+                yield _Piece(start, end, load)
+                load = 0
+            if weight > room:
+                for part in slices(self._body, word, room, self._weigh):
+                    yield _Piece(part.start, part.end, self._weigh(part))
+                continue
+            start = start if load else word.start
+            end, load = word.end, load + max(1, weight)
+        if load:
+            yield _Piece(start, end, load)
+
+    def _table(self, table: Block, before: Block | None, room: int) -> Iterator[_Piece]:
+        """A table whole or by rows, with the paragraph before it; later rows also get the head."""
+        lead = self._lead(before)
+        opening, whole = self._count(lead), self._weigh(table)
+        if whole <= room and whole + opening <= self._budget:
+            yield _Piece(table.start, table.end, whole, lead, opening)
+            return
+        head = table.header or Span(table.start, table.start)
+        repeated = "\n".join(part for part in (lead, self._head(head)) if part)
+        later = self._count(repeated)
+        for piece in self._split(table, ways(table), min(room, self._budget - later)):
+            context = (lead, opening) if piece.start < head.end else (repeated, later)
+            yield _Piece(piece.start, piece.end, piece.weight, *context)
+
+    def _lead(self, before: Block | None) -> str:
+        """The end of the paragraph before a table."""
+        if before is None or before.kind != "paragraph":
+            return ""
+        text = self._body[before.start : before.end].split()
+        fit = self._fitting(reversed(text), self._limit // 8)
+        return " ".join(text) if fit == len(text) else " ".join(("…", *text[len(text) - fit :]))
+
+    def _head(self, head: Span) -> str:
+        """A table's head, the front of it where it is very wide."""
+        text = self._body[head.start : head.end]
+        if self._count(text) <= self._limit // 4:
+            return text
+        cells = text.split(" ")
+        return " ".join((*cells[: self._fitting(cells, self._limit // 4)], "…"))
+
+    def _fitting(self, text: Iterable[str], budget: int) -> int:
+        """How many words of `text`, from its front, fit beside a mark of omission."""
+        load = accumulate(self._count(word) for word in text)
+        return sum(1 for _ in takewhile(lambda tokens: tokens < budget, load))
+
+    def _packed(self, pieces: Iterable[_Piece]) -> list[list[_Piece]]:
+        """Neighbours together as long as they fit."""
+        groups: list[list[_Piece]] = []
+        load = 0
+        for piece in pieces:
+            if not groups or load + piece.weight > self._budget:
+                groups.append([])
+                load = piece.context_weight
+            groups[-1].append(piece)
+            load += piece.weight
+        return groups
+
+    def _checked(self, group: list[_Piece]) -> Iterator[Passage]:
+        """The passage of a group; two, where joined text has more tokens than its parts."""
+        passage = Passage(group[0].start, group[-1].end, group[0].context)
+        tokens = self._count(self._embedded(passage))
+        if tokens <= self._ceiling or passage.end - passage.start == 1:
+            yield replace(passage, tokens=max(1, tokens))
+        elif len(group) > 1:
+            yield from self._checked(group[: len(group) // 2])
+            yield from self._checked(group[len(group) // 2 :])
+        else:
+            middle = (passage.start + passage.end) // 2
+            for half in parts(self._body, passage, [middle]):
+                yield from self._checked([_Piece(half.start, half.end, 0, passage.context)])
+
+    def _embedded(self, passage: Passage) -> str:
+        draft = Chunk.model_construct(heading_path=self._section.path, context=passage.context)
+        return embedded_text(self._title, draft, self._body[passage.start : passage.end])
+
+
+def _balanced(groups: list[list[_Piece]], budget: int) -> list[list[_Piece]]:
+    """A last passage of a few words takes over some of the one before it."""
+    if len(groups) < 2:
+        return groups
+    *_, full, last = groups
+    sizes = [sum(piece.weight for piece in group) for group in (full, last)]
+    if sizes[1] >= budget // 8:
+        return groups
+    while len(full) > 2 and not full[-1].context and not last[0].context:
+        if sizes[1] + full[-1].weight > sizes[0] - full[-1].weight:
+            break
+        piece = full.pop()
+        last.insert(0, piece)
+        sizes = [sizes[0] - piece.weight, sizes[1] + piece.weight]
+    return groups
+
+
+def _language(passage: str, default: str, detect: Callable[[str], str] | None) -> str:
+    if detect is None or len(passage) < ENOUGH_TO_DETECT:
+        return default
+    found = detect(passage)
+    return default if found == "unknown" else found
+
+
+class _Names:
+    """Ids of passages: they depend on the headings and the words, not on the place."""
+
+    def __init__(self, source_id: str) -> None:
+        self._prefix = source_id[:16]
+        self._seen: Counter[str] = Counter()
+
+    def of(self, path: Sequence[str], passage: str) -> str:
+        """`source:heading/subheading:hash`, and `-2` from the second equal passage on."""
+        digest = hashlib.sha256(passage.encode()).hexdigest()[:8]
+        name = f"{self._prefix}:{slug(path)}:{digest}"
+        self._seen[name] += 1
+        count = self._seen[name]
+        return name if count == 1 else f"{name}-{count}"
+
+
+def slug(path: Sequence[str]) -> str:
+    """Headings in small letters, digits and `§`, joined by `/`.
+
+    Where that is too long, each heading is cut to an equal share, and a hash of all follows.
+    """
+    headings = [_slug_of(heading) for heading in path]
+    full = "/".join(headings)
+    if len(full) <= LONGEST_SLUG:
+        return full
+    share = max(1, (LONGEST_SLUG - 9) // len(headings) - 1)
+    digest = hashlib.sha256(full.encode()).hexdigest()[:8]
+    return f"{'/'.join(heading[:share] for heading in headings)}~{digest}"
+
+
+def _slug_of(heading: str) -> str:
+    letters = unicodedata.normalize("NFC", heading.lower())
+    return NOT_IN_SLUG.sub("-", letters).strip("-")
+
+
+class _Bytes:
+    """Places in characters to places in UTF-8 bytes, asked for in ascending order."""
+
+    def __init__(self, body: str) -> None:
+        self._body, self._at, self._bytes = body, 0, 0
+
+    def at(self, place: int) -> int:
+        self._bytes += len(self._body[self._at : place].encode())
+        self._at = place
+        return self._bytes
