@@ -1,12 +1,9 @@
 """Composition root of the indexer."""
 
-import asyncio
-from typing import Any
-
 from fastapi import FastAPI
 
 from contracts.http import RebuildReply, RebuildRequest
-from kernel.embedder import Embedder, EmbedderSettings, load_embedder
+from kernel.language import detect
 from kernel.models import shared_embedder, shared_vectors
 from kernel.service import Env, Service
 from kernel.web import create_api
@@ -29,3 +26,21 @@ def create_app(env: Env, index: Index) -> FastAPI:
         return RebuildReply(rebuilt=[await rebuild(index, project) for project in projects])
 
     return app
+
+
+async def build(env: Env) -> Service:
+    """The indexer, with the process's embedder and vector engine."""
+    settings = IndexerSettings()
+    embedder = await shared_embedder(env)
+    index = Index(env.log, env.blobs, embedder, await shared_vectors(env))
+    cut_options = Cut(
+        count_tokens=embedder.count_tokens,
+        detect=lambda text: detect(text).code,
+        limit=settings.chunk_tokens,
+    )
+    return Service(
+        "indexer",
+        app=create_app(env, index),
+        handlers=handlers,
+        deps={"log": env.log, "blobs": env.blobs, "index": index, "cut_options": cut_options},
+    )

@@ -18,7 +18,7 @@ from kernel.cache import EmbeddingCache
 from kernel.db import queries
 from kernel.embedder import Embedder
 from kernel.errors import KbError
-from kernel.keywords import analyse
+from kernel.keywords import analyse, tsvector
 from kernel.log import Log
 from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
 
@@ -85,17 +85,36 @@ class Passages:
             for chunk, vector in zip(self.manifest.chunks, self.vectors, strict=True)
         ]
 
-    def rows(self, generation: int) -> list[tuple[Any, ...]]:
-        """What `read.chunk` stores, in the order of `COLUMNS`."""
-        e = self.event
+    def rows(self, generation: int) -> list[dict[str, Any]]:
+        """What `read.chunk` stores."""
+        version = {
+            "project": self.event.project,
+            "generation": generation,
+            "version_id": self.event.version_id,
+            "document_id": self.event.document_id,
+            "source_id": self.event.source_id,
+            "title": self.manifest.title,
+        }
         return [
-            (
-                e.project, generation, e.version_id, c.chunk_id, e.document_id, e.source_id, n,
-                list(c.heading_path), c.byte_start, c.byte_end, self.manifest.title, text,
-                c.language, *analyse(text, c.language), point_id(e.version_id, c.chunk_id),
-            )
-            for n, (c, text) in enumerate(zip(self.manifest.chunks, self.texts, strict=True))
-        ]  # fmt: skip
+            version | _row(n, chunk, text, point_id(self.event.version_id, chunk.chunk_id))
+            for n, (chunk, text) in enumerate(zip(self.manifest.chunks, self.texts, strict=True))
+        ]
+
+
+def _row(ordinal: int, chunk: Chunk, text: str, id_: UUID) -> dict[str, Any]:
+    words = analyse(text, chunk.language)
+    return {
+        "chunk_id": chunk.chunk_id,
+        "ordinal": ordinal,
+        "heading_path": list(chunk.heading_path),
+        "byte_start": chunk.byte_start,
+        "byte_end": chunk.byte_end,
+        "text": text,
+        "language": chunk.language,
+        "terms": tsvector(words),
+        "term_count": len(words),
+        "point_id": id_,
+    }
 
 
 class Index:
@@ -154,9 +173,7 @@ class Index:
         rows = await asyncio.to_thread(passages.rows, generation.number)
         await self.vectors.upsert(generation.collection, passages.points())
         await self.sql.drop_version_in(connection, **version)
-        await connection.copy_records_to_table(
-            "chunk", schema_name="read", columns=COLUMNS, records=rows
-        )
+        await self.sql.put_chunks(connection, rows)
 
     async def revalidate(self, project: str, document_id: str) -> None:
         """Give the points of all versions of a document the windows that the log says."""
@@ -281,13 +298,6 @@ class Index:
 
 class EmbedderChanged(KbError):
     """The live generation was made by another model."""
-
-
-COLUMNS = [
-    "project", "generation", "version_id", "chunk_id", "document_id", "source_id", "ordinal",
-    "heading_path", "byte_start", "byte_end", "title", "text", "language", "terms", "term_count",
-    "point_id",
-]  # fmt: skip
 
 
 def slices(body: bytes, chunks: Iterable[Chunk]) -> list[str]:

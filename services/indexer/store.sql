@@ -68,3 +68,10 @@ SELECT g.generation, g.embedder, g.dim FROM read.generation g
 -- A few passages, spread over the generation.
 SELECT chunk_id, text FROM read.chunk WHERE project = :project AND generation = :generation
  ORDER BY md5(chunk_id) LIMIT 5;
+
+-- name: put_chunks*!
+INSERT INTO read.chunk (project, generation, version_id, chunk_id, document_id, source_id, ordinal,
+  heading_path, byte_start, byte_end, title, text, language, terms, term_count, point_id)
+VALUES (:project, :generation, :version_id, :chunk_id, :document_id, :source_id, :ordinal,
+  :heading_path, :byte_start, :byte_end, :title, :text, :language, :terms::text::tsvector,
+  :term_count, :point_id);

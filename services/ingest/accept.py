@@ -129,6 +129,8 @@ async def _append(
     job = uuid4()
     pending = Pending(event, event_id, job, offer.actor, lane=offer.lane)
     appended = await log.append([pending], expected=line.version)
+    if appended.status == "duplicate":  # another request recorded this very receipt meanwhile
+        raise WrongVersion(event.stream_id, line.version)
     return Accepted(
         job_id=str(job),
         project=event.project,

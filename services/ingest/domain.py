@@ -112,6 +112,7 @@ def activate(windows: Sequence[Window], version_id: str, valid_from: datetime) -
     the other keeps a window without length, so that it stays in the history.
     """
     begins = [(w.valid_from, n, w.version_id) for n, w in enumerate(windows)]
+    begins = [b for b in begins if (b[0], b[2]) != (valid_from, version_id)]
     begins.append((valid_from, len(windows), version_id))
     begins.sort()
     line = [begins[0]] + [b for a, b in pairwise(begins) if a[2] != b[2]]
