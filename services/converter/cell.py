@@ -19,7 +19,7 @@ from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
 from kernel.media import SUPPORTED
 from services.converter.parsers import parser_for
-from services.converter.settings import Limits, ParseOptions
+from services.converter.settings import ConverterSettings, Limits
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.1
@@ -46,9 +46,10 @@ class ParseCell:
     """
 
     def __init__(
-        self, limits: Limits, options: ParseOptions, *, module: str = "services.converter.child"
+        self, settings: ConverterSettings, *, module: str = "services.converter.child"
     ) -> None:
-        self._limits, self._options, self._module = limits, options, module
+        self._limits, self._options = settings.limits, settings.parse_options
+        self._module = module
         self._turn = asyncio.Lock()
         self._child: _Child | None = None
 
@@ -76,7 +77,7 @@ class ParseCell:
         """Parse the file at `path`.
 
         Raises:
-            Refusal: `empty-document`, `document-too-large`, `unsupported-media-type`,
+            Refusal: `empty-document`, `too-large`, `unsupported-media-type`,
                 `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-many-pages`,
                 `too-deep`, `invalid-encoding`, `no-text`, `parse-timeout`, `parse-memory`,
                 `parse-crash`.
@@ -95,7 +96,7 @@ class ParseCell:
         if size == 0:
             raise Refusal("empty-document", "the file is empty")
         if size > self._limits.file_bytes:
-            raise Refusal("document-too-large", f"{size} bytes, at most {self._limits.file_bytes}")
+            raise Refusal("too-large", f"{size} bytes, at most {self._limits.file_bytes}")
         if media_type not in SUPPORTED:
             raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
         return str(path.resolve())

@@ -37,7 +37,7 @@ class ParseOptions(BaseModel):
     artifacts: Path | None = None
 
 
-class Settings(BaseSettings):
+class ConverterSettings(BaseSettings):
     """`KB_CONVERTER_…`; a frozen copy of the environment."""
 
     model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, Tag
 
 _DROPPED = [
     "iframe", "object", "embed", "svg", "canvas", "button", "select", "input", "textarea", "nav",

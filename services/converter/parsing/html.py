@@ -5,7 +5,8 @@ import re
 from functools import cache
 from typing import Any
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, Tag
 
 from contracts.artifacts import BodyMeta, ParsedDocument
 from kernel.errors import Refusal
@@ -102,10 +103,11 @@ def _flatten_inline(soup: BeautifulSoup) -> None:
 @cache
 def _converter() -> Any:
     from docling.datamodel.backend_options import HTMLBackendOptions
-    from docling.document_converter import DocumentConverter, HTMLFormatOption, InputFormat
+    from docling.datamodel.base_models import InputFormat
+    from docling.document_converter import DocumentConverter, HTMLFormatOption
 
     # Furniture is gone already; docling would take all before the first heading for it.
-    backend = HTMLBackendOptions(infer_furniture=False, add_title=False)
+    backend = HTMLBackendOptions.model_validate({"infer_furniture": False, "add_title": False})
     return DocumentConverter(
         allowed_formats=[InputFormat.HTML],
         format_options={InputFormat.HTML: HTMLFormatOption(backend_options=backend)},

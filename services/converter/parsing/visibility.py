@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bs4 import BeautifulSoup, Comment, NavigableString, Tag
-from bs4.element import PageElement, PreformattedString
+from bs4 import BeautifulSoup
+from bs4.element import Comment, NavigableString, PageElement, PreformattedString, Tag
 
 from contracts.artifacts import HiddenKind, HiddenText
 

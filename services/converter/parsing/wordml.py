@@ -1,0 +1,262 @@
+"""WordprocessingML before docling sees it: hidden text out, footnotes in, runs joined."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lxml import etree
+
+from contracts.artifacts import HiddenKind, HiddenText
+from kernel.errors import Refusal
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_VML = "{urn:schemas-microsoft-com:vml}"
+_XML_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+
+_EMPHASIS = tuple(
+    W + name
+    for name in (
+        "b", "bCs", "i", "iCs", "u", "strike", "dstrike", "vertAlign", "caps", "smallCaps",
+        "color", "sz", "szCs", "highlight", "shd", "lang", "noProof", "kern", "spacing", "w",
+        "position", "em", "effect", "outline", "shadow", "emboss", "imprint", "bdr",
+    )
+)  # fmt: skip
+_TINY_HALF_POINTS = 4
+_PALE = 232
+_FAR_LEFT_POINTS, _FAR_RIGHT_POINTS = -200, 1500
+_EMU_PER_POINT = 12700
+
+
+def parse_xml(data: bytes) -> Any:
+    """Root of an XML part, without entities, network or document type.
+
+    Raises:
+        Refusal: `corrupt-document`, `too-deep`.
+    """
+    if re.search(rb"<!(?:DOCTYPE|ENTITY)", data[:65536], re.IGNORECASE):
+        raise Refusal("corrupt-document", "a part declares a document type")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        if "depth" in str(error).lower():
+            raise Refusal("too-deep", "elements nested too deeply") from error
+        raise Refusal("corrupt-document", "a part is not well-formed XML") from error
+
+
+def text_of(element: Any) -> str:
+    """All text below, tabs and breaks as blanks."""
+    parts: list[str] = []
+    for node in element.iter(W + "t", W + "delText", W + "tab", W + "br", W + "p", W + "cr"):
+        parts.append(node.text or "" if node.tag in {W + "t", W + "delText"} else " ")
+    return re.sub(r"\s+", " ", "".join(parts)).strip()
+
+
+class Styles:
+    """Run properties of the styles, each with what it inherits."""
+
+    def __init__(self, root: Any | None) -> None:
+        self._styles = (
+            {} if root is None else {s.get(W + "styleId"): s for s in root.iter(W + "style")}
+        )
+
+    def chain(self, style_id: str | None) -> Iterator[Any]:
+        """`w:rPr` of the style and of those that it is based on, nearest first."""
+        seen: set[str] = set()
+        while style_id and style_id in self._styles and style_id not in seen:
+            seen.add(style_id)
+            style = self._styles[style_id]
+            properties = style.find(W + "rPr")
+            if properties is not None:
+                yield properties
+            style_id = _value(style, "basedOn")
+
+    def is_contents(self, style_id: str | None) -> bool:
+        """A line of a table of contents: Word keeps this style's name in every language."""
+        style = self._styles.get(style_id)
+        return style is not None and bool(
+            re.fullmatch(r"toc \d+", _value(style, "name") or "", re.I)
+        )
+
+
+def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenText]:
+    """Change the document in place; return what was hidden in it."""
+    hidden: list[HiddenText] = []
+    _take_revisions(root, hidden)
+    _take_far_shapes(root, hidden)
+    _take_alt_texts(root, hidden)
+    for paragraph in list(root.iter(W + "p")):
+        style_id = _value(paragraph.find(W + "pPr"), "pStyle")
+        if styles.is_contents(style_id):
+            _remove(paragraph)
+            continue
+        for run in list(paragraph.iter(W + "r")):
+            kind = _hidden_run(run, paragraph, style_id, styles)
+            if kind:
+                _keep(hidden, kind, text_of(run))
+                _remove(run)
+            else:
+                _note_reference(run, footnotes)
+                _plain(run)
+    _append_notes(root, footnotes)
+    return hidden
+
+
+def _value(parent: Any | None, name: str) -> str | None:
+    child = None if parent is None else parent.find(W + name)
+    return None if child is None else child.get(W + "val")
+
+
+def _keep(hidden: list[HiddenText], kind: HiddenKind, text: str) -> None:
+    text = text.strip()
+    if text:
+        hidden.append(HiddenText(kind=kind, text=text))
+
+
+def _remove(element: Any) -> None:
+    parent = element.getparent()
+    if parent is not None:
+        parent.remove(element)
+
+
+def _take_revisions(root: Any, hidden: list[HiddenText]) -> None:
+    for element in list(root.iter(W + "del", W + "moveFrom")):
+        if element.getparent() is not None and element.getparent().tag != W + "rPr":
+            _keep(hidden, "tracked-change", text_of(element))
+            _remove(element)
+
+
+def _take_far_shapes(root: Any, hidden: list[HiddenText]) -> None:
+    """Text boxes that lie off every page. Word writes each twice, for old and new readers."""
+    for anchor in list(root.iter(_WP + "anchor")):
+        offsets = [int(o.text or 0) / _EMU_PER_POINT for o in anchor.iter(_WP + "posOffset")]
+        if any(map(_is_far, offsets)):
+            _take_shape(anchor, hidden)
+    for shape in list(root.iter(_VML + "shape", _VML + "rect", _VML + "roundrect")):
+        style = shape.get("style") or ""
+        found = re.findall(
+            r"(?:left|top|margin-left|margin-top)\s*:\s*(-?[\d.]+)(pt|in|cm)?", style
+        )
+        scale = {"in": 72.0, "cm": 28.35}
+        moved = any(_is_far(float(n) * scale.get(unit, 1.0)) for n, unit in found)
+        if moved or "visibility:hidden" in style.replace(" ", ""):
+            _take_shape(shape, hidden)
+
+
+def _is_far(points: float) -> bool:
+    return not _FAR_LEFT_POINTS < points < _FAR_RIGHT_POINTS
+
+
+def _take_shape(shape: Any, hidden: list[HiddenText]) -> None:
+    wrapper = next(shape.iterancestors(_MC + "AlternateContent"), shape)
+    _keep(hidden, "off-page", text_of(shape))
+    _remove(wrapper)
+
+
+def _take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
+    for properties in root.iter(_WP + "docPr"):
+        for name in ("descr", "title"):
+            _keep(hidden, "alt-text", properties.get(name) or "")
+
+
+def _hidden_run(
+    run: Any, paragraph: Any, style_id: str | None, styles: Styles
+) -> HiddenKind | None:
+    own = run.find(W + "rPr")
+    chain = [
+        *([own] if own is not None else []),
+        *styles.chain(_value(own, "rStyle")),
+        *styles.chain(style_id),
+    ]
+    if any(_is_on(_nearest(chain, name)) for name in ("vanish", "webHidden", "specVanish")):
+        return "invisible-style"
+    size = _nearest(chain, "sz")
+    half_points = (size.get(W + "val") or "") if size is not None else ""
+    if half_points.isdigit() and int(half_points) <= _TINY_HALF_POINTS:
+        return "zero-size"
+    color = _nearest(chain, "color")
+    if color is not None and _is_pale(color.get(W + "val") or "") and not _shaded(run, chain):
+        return "background-colour"
+    return None
+
+
+def _nearest(chain: Iterable[Any], name: str) -> Any | None:
+    return next((found for rpr in chain if (found := rpr.find(W + name)) is not None), None)
+
+
+def _is_on(toggle: Any | None) -> bool:
+    return toggle is not None and (toggle.get(W + "val") or "1") not in {"0", "false", "off"}
+
+
+def _is_pale(value: str) -> bool:
+    """White or nearly: cannot be read on a white page."""
+    if not re.fullmatch(r"[0-9A-Fa-f]{6}", value):
+        return False
+    return all(int(value[i : i + 2], 16) >= _PALE for i in (0, 2, 4))
+
+
+def _shaded(run: Any, chain: Iterable[Any]) -> bool:
+    """Something dark may lie behind: shading of run, paragraph, cell, table, or a shape."""
+    if any(_nearest(chain, name) is not None for name in ("shd", "highlight")):
+        return True
+    for outer in run.iterancestors():
+        for properties in ("pPr", "tcPr", "trPr", "tblPr"):
+            found = outer.find(f"{W}{properties}")
+            if found is not None and (
+                found.find(W + "shd") is not None or found.find(W + "tblStyle") is not None
+            ):
+                return True
+        if outer.tag == W + "txbxContent":
+            return True
+    return outer.find(W + "background") is not None
+
+
+def _plain(run: Any) -> None:
+    """Without emphasis, so that docling joins neighbouring runs without inventing blanks."""
+    properties = run.find(W + "rPr")
+    if properties is not None:
+        for child in list(properties):
+            if child.tag in _EMPHASIS:
+                properties.remove(child)
+
+
+def _note_reference(run: Any, footnotes: dict[str, str]) -> None:
+    for reference in list(run.iter(W + "footnoteReference", W + "endnoteReference")):
+        key = _note_key(reference)
+        if key in footnotes:
+            mark = etree.SubElement(run, W + "t")
+            mark.text = f"[^{key}]"
+            mark.set(_XML_SPACE, "preserve")
+            _remove(reference)
+            style = run.find(f"{W}rPr/{W}rStyle")
+            if style is not None:
+                _remove(style)
+
+
+def _note_key(element: Any) -> str:
+    prefix = "e" if element.tag in {W + "endnoteReference", W + "endnote"} else ""
+    return prefix + (element.get(W + "id") or "")
+
+
+def notes(root: Any | None, name: str) -> dict[str, str]:
+    """Footnotes or endnotes (`name`) by the key that their references get."""
+    if root is None:
+        return {}
+    return {_note_key(note): text_of(note) for note in root.iter(W + name) if text_of(note)}
+
+
+def _append_notes(root: Any, footnotes: dict[str, str]) -> None:
+    body = root.find(W + "body")
+    if body is None:
+        raise Refusal("corrupt-document", "the document has no body")
+    for key, text in footnotes.items():
+        paragraph = etree.Element(W + "p")
+        run = etree.SubElement(paragraph, W + "r")
+        etree.SubElement(run, W + "t").text = f"[^{key}]: {text}"
+        sections = body.find(W + "sectPr")
+        if sections is not None:
+            sections.addprevious(paragraph)
+        else:
+            body.append(paragraph)
