@@ -16,6 +16,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 KB_TORCH_INDEX ?=
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore
+# Warnings of build tools are kept in a file and shown only when something failed.
+QUIETLY = 2> $(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 OCR := tesseract-ocr $(addprefix tesseract-ocr-,eng deu rus bul srp srp-latn mkd hrv slv)
 
 ifeq ($(strip $(HOME)),)
@@ -71,9 +73,9 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "this Python cannot make environments (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@echo "installing packages into $(VENV): about 2 GB, a few minutes the first time"
-	@$(PIP) --upgrade pip
-	@$(PIP) $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) $(TORCH)
-	@$(PIP) -e ".[dev]"
+	@$(PIP) --upgrade pip $(QUIETLY)
+	@$(PIP) $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) $(TORCH) $(QUIETLY)
+	@$(PIP) -e ".[dev]" $(QUIETLY)
 	@$(MAKE) --no-print-directory ocr
 	@touch $@
 

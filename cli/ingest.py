@@ -136,7 +136,11 @@ class Ingest:
     async def _poll_all(self) -> None:
         jobs = list(self._pending)
         for start in range(0, len(jobs), _AT_ONCE):
-            await asyncio.gather(*(self._poll(job) for job in jobs[start : start + _AT_ONCE]))
+            polls = [self._poll(job) for job in jobs[start : start + _AT_ONCE]]
+            # All of them end before an error of one is raised: the next round polls them again.
+            for result in await asyncio.gather(*polls, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
     async def _poll(self, job_id: str) -> None:
         reply = await self._http.get(f"/jobs/{job_id}")
