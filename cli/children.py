@@ -150,7 +150,8 @@ class ServiceChild:
         process = self._process
         if process is None:
             return
-        process.terminate()
+        # Not Popen.terminate: it would give a dead child's id back before its group is ended.
+        os.kill(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + GRACE_SECONDS
         while not _ended(process.pid) and time.monotonic() < deadline:
             time.sleep(0.02)

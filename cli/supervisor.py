@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -262,12 +263,17 @@ class Supervisor:
     def _stop_all(self) -> None:
         self._phase = "stopping"
         self._write_state()
-        for kept in reversed(self._kept):
-            self.say(f"stopping {kept.child.name} …")
-            kept.child.stop()
+        with ExitStack() as last_first:
+            # Whatever one of them raises, the others are stopped too.
+            for kept in self._kept:
+                last_first.callback(self._stop_one, kept.child)
         for process in marked(self._run_id):
             process.kill()
         (self.data.run / "state.json").unlink(missing_ok=True)
+
+    def _stop_one(self, child: Child) -> None:
+        self.say(f"stopping {child.name} …")
+        child.stop()
 
     def _check_stop(self) -> None:
         if self._stop:

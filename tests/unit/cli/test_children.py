@@ -61,6 +61,14 @@ async def test_the_rest_of_a_group_ends_with_its_leader(tmp_path: Path) -> None:
     await eventually(lambda: _group(pid) == [])
 
 
+def test_stopping_what_ended_by_itself_does_no_harm(tmp_path: Path) -> None:
+    child = _child(tmp_path, "")
+    child.start()
+    os.waitid(os.P_PID, child.pid or 0, os.WEXITED | os.WNOWAIT)
+    child.stop()
+    assert child.pid is None
+
+
 def test_stopping_what_never_started_does_no_harm(tmp_path: Path) -> None:
     _child(tmp_path, "").stop()
 
