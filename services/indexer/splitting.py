@@ -19,9 +19,9 @@ JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
 def parts(body: str, span: Span, starts: Iterable[int]) -> Iterator[Span]:
-    """`span` cut at `starts`; blank edges are taken off, nothing else is lost."""
+    """`span` cut at those of `starts` in it; blank edges are taken off, nothing else is lost."""
     begin = span.start
-    for start in (*starts, span.end):
+    for start in (*(s for s in starts if s < span.end), span.end):
         if start <= begin:
             continue
         part = trimmed(body, begin, start)
