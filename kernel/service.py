@@ -36,17 +36,31 @@ class Service:
     concurrency: int | None = None
 
 
-class Env:
-    """What the process gives a service. `share` makes a thing once for all services in it."""
+class Process:
+    """What all services of this process have in common."""
 
-    def __init__(self, settings: Settings, db: "asyncpg.Pool[Any]", names: tuple[str, ...]) -> None:
+    def __init__(self, settings: Settings, names: tuple[str, ...]) -> None:
         self.settings = settings
-        self.pool = db
         self.names = names
-        self.log = Log(db)
         self.blobs = Blobs(settings.blob_url)
         self.stack = AsyncExitStack()
-        self._shared: dict[str, Any] = {}
+        self.shared: dict[str, Any] = {}
+
+
+class Env:
+    """What the process gives a service: its own database role, and what is shared.
+
+    `share` makes a thing once for all services of the process.
+    """
+
+    def __init__(self, process: Process, db: "asyncpg.Pool[Any]") -> None:
+        self.settings = process.settings
+        self.names = process.names
+        self.blobs = process.blobs
+        self.stack = process.stack
+        self.pool = db
+        self.log = Log(db)
+        self._shared = process.shared
 
     async def share(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
         """The shared thing `name`, made by the first service that asks for it."""
@@ -73,25 +87,31 @@ async def run_services(names: list[str], settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    db = await _connect(settings, names)
-    env = Env(settings, db, tuple(names))
-    async with env.stack:
-        env.stack.push_async_callback(_close_pool, db)
-        env.stack.push_async_callback(env.log.close)
-        services = [await _build(name, env) for name in names]
+    process = Process(settings, tuple(names))
+    async with process.stack:
+        envs = [await _env(process, name) for name in names]
+        services = [await _build(name, env) for name, env in zip(names, envs, strict=True)]
         for service in services:
             for close in service.on_stop:
-                env.stack.push_async_callback(close)
-        await _run(services, env, stop)
+                process.stack.push_async_callback(close)
+        await _run(services, envs, stop)
     log.info("process.stopped")
 
 
-async def _connect(settings: Settings, names: list[str]) -> "asyncpg.Pool[Any]":
+async def _env(process: Process, name: str) -> Env:
+    db = await _connect(process.settings, name)
+    env = Env(process, db)
+    process.stack.push_async_callback(_close_pool, db)
+    process.stack.push_async_callback(env.log.close)
+    return env
+
+
+async def _connect(settings: Settings, name: str) -> "asyncpg.Pool[Any]":
     """Wait for Postgres: at a cold start everything comes up at once."""
     deadline = asyncio.get_running_loop().time() + settings.start_timeout
     while True:
         try:
-            return await pool(settings.postgres_url, service=f"kb-{'+'.join(names)}", size=8)
+            return await pool(settings.postgres_for(name), service=f"kb-{name}", size=8)
         except (*UNAVAILABLE, OSError):
             if asyncio.get_running_loop().time() > deadline:
                 raise
@@ -113,11 +133,11 @@ async def _build(name: str, env: Env) -> Service:
     return service
 
 
-async def _run(services: list[Service], env: Env, stop: asyncio.Event) -> None:
-    broker = await _broker(services, env, stop)
+async def _run(services: list[Service], envs: list[Env], stop: asyncio.Event) -> None:
+    broker = await _broker(services, envs, stop)
     if broker is not None:
-        await _start(broker, env.settings.start_timeout)
-    server = _server(services, env)
+        await _start(broker, envs[0].settings.start_timeout)
+    server = _server(services, envs[0])
     tasks = [asyncio.ensure_future(t()) for s in services for t in s.background]
     tasks.append(asyncio.ensure_future(server.serve()))
     stopped = asyncio.ensure_future(stop.wait())
@@ -125,10 +145,11 @@ async def _run(services: list[Service], env: Env, stop: asyncio.Event) -> None:
     try:
         await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
     finally:
+        stop.set()
+        server.should_exit = True
         if broker is not None:
             await broker.stop()
-        server.should_exit = True
-        await asyncio.wait([tasks[-1]], timeout=5)
+        await asyncio.wait([tasks[-1]], timeout=6)
         for task in (*tasks, stopped):
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -155,8 +176,9 @@ async def _start(broker: Any, timeout: float) -> None:
             return
 
 
-async def _broker(services: list[Service], env: Env, stop: asyncio.Event) -> Any:
-    workers = [s for s in services if s.handlers is not None]
+async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event) -> Any:
+    workers = [(s, e, s.handlers) for s, e in zip(services, envs, strict=True) if s.handlers]
+    settings = envs[0].settings
     if not workers:
         return None
     from faststream.nats import NatsBroker  # noqa: PLC0415 - the ui and the relay do without
@@ -168,16 +190,17 @@ async def _broker(services: list[Service], env: Env, stop: asyncio.Event) -> Any
             stop.set()
 
     broker = NatsBroker(
-        env.settings.nats_url,
+        settings.nats_url,
         allow_reconnect=True,
         max_reconnect_attempts=-1,
         reconnect_time_wait=0.25,
         graceful_timeout=10,
+        closed_cb=closed,
         logger=None,
     )
-    for service in workers:
-        for consumer in consumers_of(service.name, service.handlers, env.log, service.deps):  # type: ignore[arg-type]
-            subscribe(broker, consumer, concurrency=service.concurrency or env.settings.concurrency)
+    for service, env, handlers in workers:
+        for consumer in consumers_of(service.name, handlers, env.log, service.deps):
+            subscribe(broker, consumer, concurrency=service.concurrency or settings.concurrency)
     return broker
 
 

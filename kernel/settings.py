@@ -13,6 +13,8 @@ class Settings(BaseSettings):
 
     data: Path = Field(Path("data"), description="folder of everything that is kept")
     postgres_url: str = Field("", description="database of this service's role")
+    postgres_url_indexer: str = Field("", description="its own role, where it shares a process")
+    postgres_url_search: str = Field("", description="its own role, where it shares a process")
     nats_url: str = Field("", description="JetStream, with this service's user")
     blobs: str = Field("", description="folder or URL of the blob store; default DATA/blobs")
     host: str = Field("127.0.0.1", description="address to listen on")
@@ -26,6 +28,10 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(512 * 1024 * 1024, description="largest file that is taken")
     concurrency: int = Field(1, ge=1, description="deliveries worked on at once, per consumer")
     start_timeout: float = Field(120, description="seconds to wait for Postgres and NATS")
+
+    def postgres_for(self, service: str) -> str:
+        """The database of one service's role."""
+        return str(getattr(self, f"postgres_url_{service}", "") or self.postgres_url)
 
     @property
     def blob_url(self) -> str:

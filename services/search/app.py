@@ -25,6 +25,7 @@ from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.projection import Projection
+from services.search.settings import SearchSettings
 
 QUERY_BYTES = 64 * 1024
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -139,7 +140,7 @@ async def build(env: Env) -> Service:
     """Search, with the read projection running beside it."""
     projection = Projection(env.log, env.blobs)
     embedder, vectors = await shared_embedder(env), await shared_vectors(env)
-    engine = Engine(env.log, projection, embedder, vectors)
+    engine = Engine(env.log, projection, embedder, vectors, SearchSettings().keyword_mode)
     documents = Documents(env.log, env.blobs)
     return Service(
         "search",

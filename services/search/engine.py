@@ -8,7 +8,7 @@ from typing import Any
 from contracts.http import Hit, QueryReply, QueryRequest
 from kernel.db import queries
 from kernel.embedder import Embedder
-from kernel.keywords import KeywordIndex
+from kernel.keywords import Mode, query_terms
 from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
 from kernel.vectors import VectorFilter, VectorHit, VectorIndex, collection_name
@@ -34,13 +34,19 @@ class Engine:
     """Answers `QueryRequest`s."""
 
     def __init__(
-        self, event_log: Log, projection: Projection, embedder: Embedder, vectors: VectorIndex
+        self,
+        event_log: Log,
+        projection: Projection,
+        embedder: Embedder,
+        vectors: VectorIndex,
+        mode: Mode,
     ) -> None:
         self._pool = event_log.pool
         self._projection = projection
         self._embedder, self._vectors = embedder, vectors
         self._sql = queries("services.search", "queries")
-        self._keywords = KeywordIndex(event_log.pool)
+        self._keyword_sql = queries("kernel.sql", "keywords")
+        self._mode = mode
 
     async def query(self, request: QueryRequest) -> QueryReply:
         """Passages for a question, best first. An unknown project has none."""
@@ -76,9 +82,25 @@ class Engine:
 
     async def _keyword(self, query: str, scope: Scope, depth: int) -> list[Key]:
         with QUERY_SECONDS.labels("keyword").time():
-            return await self._keywords.search(
-                query, scope.project, scope.generation, scope.moment, depth
+            words = query_terms(query)
+            if not words.words:
+                return []
+            rows = self._keyword_sql.search_keywords(
+                self._pool,
+                terms=words.terms,
+                groups=words.groups,
+                required=words.required,
+                tsquery=words.tsquery(self._mode),
+                complete_first=self._mode == "and_or",
+                project=scope.project,
+                generation=scope.generation,
+                moment=scope.moment,
+                languages=[],
+                documents=[],
+                heading_prefix=[],
+                limit=depth,
             )
+            return [(r["version_id"], r["chunk_id"]) async for r in rows]
 
     async def _passages(self, keys: list[Key], scope: Scope) -> dict[Key, Any]:
         rows = self._sql.passages(

@@ -1,0 +1,16 @@
+"""Settings of search."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kernel.keywords import Mode
+
+
+class SearchSettings(BaseSettings):
+    """Read once, where the service is put together."""
+
+    model_config = SettingsConfigDict(env_prefix="KB_SEARCH_", frozen=True, extra="ignore")
+
+    keyword_mode: Mode = Field(
+        "or", description="legacy: every word; or: any word; and_or: every word first"
+    )
