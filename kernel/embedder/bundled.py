@@ -72,8 +72,10 @@ def is_whole(folder: Path) -> bool:
     """Whether every file of a finished build is there with its size."""
     try:
         sizes: dict[str, int] = json.loads((folder / SEAL).read_text())["sizes"]
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, KeyError):
+        return "model.safetensors" in sizes and all(
+            (folder / name).stat().st_size == size for name, size in sizes.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
