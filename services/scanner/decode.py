@@ -1,0 +1,272 @@
+"""Encoded passages and what they say: base64 and its kin, escapes, rot13, smuggled characters."""
+
+import base64
+import binascii
+import codecs
+import html
+import quopri
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from services.scanner.normalise import regions
+
+MAX_DEPTH = 4
+MAX_BYTES = 8_000_000
+"""Decoded bytes of one document, all layers together: a bound on hostile nesting."""
+
+_SHORTEST = 8  # decoded characters; nothing can be ordered in fewer
+_INFLATED = 1_000_000
+_TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_PRINTABLE = re.compile(rb"[\x20-\x7e\t\n\r\x80-\xff]{12,}")
+
+Decoder = Callable[[str], Iterator[bytes | str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What `source[start:end]` says when it is decoded.
+
+    `how` is the outermost encoding. `hiding`: nobody encodes prose like this for honest transport.
+    """
+
+    how: str
+    start: int
+    end: int
+    text: str
+    hiding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One encoding: where it may be, and how to read it.
+
+    `hints`: one of them must be in the lower-cased text. `margin`: characters around a hit that belong to it.
+    Patterns are possessive and begin with what they look for, so that no text makes them slow.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    read: Decoder
+    hiding: bool = True
+    hints: tuple[str, ...] = ()
+    margin: int = 0
+
+    def places(self, text: str, lower: str) -> Iterable[tuple[int, int]]:
+        """Where `text` may hold this encoding."""
+        if self.hints and not any(hint in lower for hint in self.hints):
+            return ()
+        if self.margin:
+            return regions(text, self.pattern, self.margin)
+        return (match.span() for match in self.pattern.finditer(text))
+
+
+def decoded(text: str) -> Iterator[Decoded]:
+    """Every encoded passage of `text` that decodes to readable text, nested ones too."""
+    yield from _layers(text, MAX_DEPTH, _Budget(MAX_BYTES))
+
+
+class _Budget:
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, size: int) -> bool:
+        self.left -= size
+        return self.left >= 0
+
+
+def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
+    lower = text.lower()
+    for scheme in SCHEMES:
+        for start, end in scheme.places(text, lower):
+            found = text[start:end]
+            for plain in _plain(scheme, found):
+                if not budget.take(len(plain)):
+                    return
+                yield Decoded(scheme.name, start, end, plain, scheme.hiding)
+                for deeper in _layers(plain, depth - 1, budget) if depth > 1 else ():
+                    hiding = scheme.hiding or deeper.hiding
+                    yield Decoded(scheme.name, start, end, deeper.text, hiding)
+
+
+def _plain(scheme: Scheme, found: str) -> Iterator[str]:
+    for inner in scheme.read(found):
+        yield from (plain for plain in _readable(inner) if plain != found)
+
+
+def _readable(inner: bytes | str) -> Iterator[str]:
+    """The parts of decoded bytes that are text: all of it, or runs as `strings` would find them."""
+    if isinstance(inner, str):
+        if len(inner) >= _SHORTEST:
+            yield inner
+        return
+    if inner[:2] in (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda", b"\x78\x01"):
+        inner = _inflate(inner)
+    if len(inner) < _SHORTEST:
+        return
+    try:
+        whole = inner.decode("utf-16" if inner[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError:
+        whole = ""
+    if whole and sum(not c.isprintable() and not c.isspace() for c in whole[:400]) * 20 < 400:
+        yield whole
+        return
+    for run in _PRINTABLE.findall(inner.replace(b"\0", b"")):
+        plain = len(run) - len(run.translate(None, _TEXT_BYTES))
+        if plain * 4 >= len(run) * 3:
+            yield run.decode("utf-8", "replace")
+
+
+def _inflate(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(47).decompress(data, _INFLATED)
+    except zlib.error:
+        return b""
+
+
+def _base64(found: str) -> Iterator[bytes]:
+    packed = re.sub(r"[\s>]", "", found).translate(str.maketrans("-_", "+/")).rstrip("=")
+    for skip in range(4):
+        piece = packed[skip:]
+        piece = piece[: len(piece) - (len(piece) % 4 == 1)]
+        raw = base64.b64decode(piece + "=" * (-len(piece) % 4))
+        yield raw
+        if _mostly_text(raw):
+            return
+
+
+def _mostly_text(raw: bytes) -> bool:
+    head = raw[:300]
+    return len(head.translate(None, _TEXT_BYTES)) * 10 < len(head)
+
+
+def _base32(found: str) -> Iterator[bytes]:
+    packed = re.sub(r"[\s=]", "", found).upper()
+    packed = packed[: len(packed) - {1: 1, 3: 1, 6: 1}.get(len(packed) % 8, 0)]
+    try:
+        yield base64.b32decode(packed + "=" * (-len(packed) % 8))
+    except binascii.Error:
+        return
+
+
+def _ascii85(found: str) -> Iterator[bytes]:
+    try:
+        yield base64.a85decode(found, adobe=True)
+    except ValueError:
+        return
+
+
+def _hex(found: str) -> Iterator[bytes]:
+    digits = re.sub(r"\\x|0x|[^0-9A-Fa-f]", "", found)
+    yield bytes.fromhex(digits[: len(digits) // 2 * 2])
+
+
+def _numbers(found: str) -> Iterator[str]:
+    codes = [int(n) for n in re.findall(r"\d+", found)]
+    if all(c in range(32, 127) or c in (9, 10, 13) for c in codes):
+        yield "".join(map(chr, codes))
+
+
+def _binary(found: str) -> Iterator[bytes]:
+    bits = re.sub(r"[^01]", "", found)
+    yield bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits) - 7, 8))
+
+
+def _url(found: str) -> Iterator[bytes]:
+    yield unquote_to_bytes(found.replace("+", " "))
+
+
+def _entities(found: str) -> Iterator[str]:
+    yield html.unescape(found)
+
+
+def _quoted_printable(found: str) -> Iterator[bytes]:
+    yield quopri.decodestring(found.encode("ascii", "replace"))
+
+
+def _escapes(found: str) -> Iterator[str]:
+    def character(match: re.Match[str]) -> str:
+        code = int(match.group(1) or match.group(2), 16)
+        return chr(code) if code < 0x110000 else ""
+
+    yield re.sub(r"\\[uU]\{?([0-9a-fA-F]{4,6})\}?|U\+([0-9a-fA-F]{4,6})\s?", character, found)
+
+
+def _tags(found: str) -> Iterator[str]:
+    yield "".join(chr(ord(c) - 0xE0000) for c in found if 0xE0020 <= ord(c) < 0xE007F)
+
+
+def _selectors(found: str) -> Iterator[bytes]:
+    codes = (ord(c) for c in found)
+    yield bytes(c - 0xFE00 if c < 0xFE10 else c - 0xE0100 + 16 for c in codes)
+
+
+def _two_symbols(found: str) -> Iterator[bytes]:
+    """A run of two invisible characters read as bits, either way round, in bytes of 8 or 7."""
+    symbols = sorted(set(found))
+    if len(symbols) != 2:
+        return
+    for zero in symbols:
+        bits = "".join("0" if c == zero else "1" for c in found)
+        for width in (8, 7):
+            yield bytes(int(bits[i : i + width], 2) for i in range(0, len(bits) - width + 1, width))
+
+
+def _rot13(found: str) -> Iterator[str]:
+    yield codecs.decode(found, "rot13")
+
+
+def _reversed(found: str) -> Iterator[str]:
+    yield found[::-1]
+
+
+_WORD_HINTS = ("ignor", "disregard", "forget", "instruction", "prompt", "previous", "system")
+_WORD_HINTS += ("vergiss", "anweisung", "zanemar", "uputstv", "navodil", "игнорир", "инструкци")
+_ROT13_HINTS = tuple(codecs.decode(w, "rot13") for w in _WORD_HINTS if w.isascii())
+_REVERSED_HINTS = tuple(w[::-1] for w in _WORD_HINTS)
+_B64 = r"[A-Za-z0-9+/_-]"
+_LINE = r"[ \t]*\r?\n[ \t>]*"
+
+
+def _scheme(
+    name: str, pattern: str, read: Decoder, *, margin: int = 0, hints: tuple[str, ...] = ()
+) -> Scheme:
+    return Scheme(name, re.compile(pattern), read, hiding=not margin, hints=hints, margin=margin)
+
+
+def _backwards(name: str, read: Decoder, hints: tuple[str, ...]) -> Scheme:
+    return Scheme(name, re.compile("(?i)" + "|".join(hints)), read, margin=160)
+
+
+SCHEMES: tuple[Scheme, ...] = (
+    _scheme(
+        "base64",
+        rf"(?<!{_B64})(?:{_B64}{{16,}}+|{_B64}{{8,}}+(?={_LINE}{_B64}{{8}}))"
+        rf"(?:{_LINE}{_B64}{{8,}}+)*+(?:{_LINE}{_B64}{{1,7}}(?![^\s=]))?={{0,2}}",
+        _base64,
+    ),
+    _scheme("base32", r"(?<![A-Za-z0-9])(?:[A-Z2-7]{16,}+|[a-z2-7]{24,}+)={0,6}", _base32),
+    _scheme("ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85, hints=("~>",)),
+    _scheme(
+        "hex",
+        r"(?<![0-9A-Za-z])(?:(?:\\x|0x)?[0-9A-Fa-f]{2}(?:[ \t\n:,;-]{1,2}+)?){8,}+",
+        _hex,
+    ),
+    _scheme("character-codes", r"(?<!\d)\d{2,3}(?:[\s,;]{1,2}\d{2,3}){9,}+(?!\d)", _numbers),
+    _scheme("binary", r"(?<!\d)(?:[01]{8}[\s,]{0,2}+){8,}+", _binary),
+    _scheme("code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes, hints=("u+",)),
+    _scheme("tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
+    _scheme("variation-selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
+    _scheme("invisible-bits", r"[\u200b-\u200d\u2060-\u2064\ufeff\u200e\u200f]{56,}",
+            _two_symbols),
+    _scheme("url", r"(?:%[0-9A-Fa-f]{2})+", _url, margin=60, hints=("%",)),
+    _scheme("entities", r"&#?\w{1,8};", _entities, margin=60, hints=("&",)),
+    _scheme("quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, margin=60,
+            hints=("=",)),
+    _scheme("escapes", r"\\[uU]\{?[0-9a-fA-F]{4,6}\}?", _escapes, margin=60,
+            hints=("\\u",)),
+    _backwards("rot13", _rot13, _ROT13_HINTS),
+    _backwards("reversed", _reversed, _REVERSED_HINTS),
+)  # fmt: skip

@@ -1,0 +1,251 @@
+"""Signs that no phrase can name: reading direction, invisible characters, hidden markup, spam."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from services.scanner.normalise import LATIN_LOOKALIKES, LETTER, ZERO_WIDTH
+
+Span = tuple[int, int]
+
+_RTL = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RTL_LETTER = re.compile(f"[{_RTL}]")
+_LTR_LETTER = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]")
+_OVERRIDE = re.compile(r"[\u202d\u202e]")
+_EMBEDDING = re.compile(r"[\u202b\u2067]")
+_MARKS = re.compile(r"[\u202a\u2066\u2068]")
+_NEARBY = 200  # characters on each side that tell which script a place is written in
+
+
+def bidi_override(text: str) -> Iterator[Span]:
+    """LRO and RLO, except where all letters nearby are right-to-left ones that RLO leaves alone."""
+    for match in _OVERRIDE.finditer(text):
+        around = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
+        affected = re.split(r"[\u202c\n]", text[match.end() : match.end() + _NEARBY], maxsplit=1)[0]
+        wrong = _LTR_LETTER if match.group() == "\u202e" else _RTL_LETTER
+        if not _right_to_left(around) or wrong.search(affected):
+            yield match.span()
+
+
+def bidi_embedding(text: str) -> Iterator[Span]:
+    """RLE and RLI in a place without right-to-left letters."""
+    yield from _stray(text, _EMBEDDING)
+
+
+def bidi_marks(text: str) -> Iterator[Span]:
+    """LRE, LRI and FSI in a place without right-to-left letters."""
+    yield from _stray(text, _MARKS)
+
+
+def _stray(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    for match in pattern.finditer(text):
+        if not _RTL_LETTER.search(text, max(0, match.start() - _NEARBY), match.end() + _NEARBY):
+            yield match.span()
+
+
+def _right_to_left(text: str) -> bool:
+    return len(_RTL_LETTER.findall(text)) > 2 * len(_LTR_LETTER.findall(text))
+
+
+_EUROPEAN = r"A-Za-z\u00c0-\u024f\u0370-\u052f"
+_BETWEEN = ZERO_WIDTH.replace("\u00ad", "")
+_IN_WORD = re.compile(rf"(?<=[{_EUROPEAN}])[{_BETWEEN}]+(?=[{_EUROPEAN}])")
+_DENSE = re.compile(rf"(?:[{_EUROPEAN}][{ZERO_WIDTH}]{{1,4}}+\s?){{5,}}")
+_RUN = re.compile(r"[\u200b-\u200d\u2060-\u2064\ufeff\u034f\u180e]{9,}")
+_TAGS = re.compile(r"(\U0001f3f4)?([\U000e0020-\U000e007e]{2,}+)(\U000e007f)?")
+_SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
+
+
+def zero_width_in_words(text: str) -> Iterator[Span]:
+    """Invisible characters between letters of a European script."""
+    return (m.span() for m in _IN_WORD.finditer(text))
+
+
+def zero_width_dense(text: str) -> Iterator[Span]:
+    """Letter after letter parted by invisible characters."""
+    return (m.span() for m in _DENSE.finditer(text))
+
+
+def invisible_run(text: str) -> Iterator[Span]:
+    """Many invisible characters in a row: they carry data."""
+    return (m.span() for m in _RUN.finditer(text))
+
+
+def tag_characters(text: str) -> Iterator[Span]:
+    """Unicode tags, except those that make a flag."""
+    for match in _TAGS.finditer(text):
+        if not (match.group(1) and match.group(3) and len(match.group(2)) <= 6):
+            yield match.span(2)
+
+
+def variation_selectors(text: str) -> Iterator[Span]:
+    """Several variation selectors in a row: no glyph has more than one."""
+    return (m.span() for m in _SELECTORS.finditer(text))
+
+
+_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13f5]")
+_WORD_WITH_BOTH = re.compile(
+    r"(?<!\w)(?=\w{0,40}[A-Za-z])(?=\w{0,40}[\u0370-\u058f\u13a0-\u13f5])\w{3,60}"
+)
+
+
+def lookalikes(text: str) -> Iterator[Span]:
+    """Words mostly of Latin letters in which some are replaced by look-alikes of other scripts."""
+    if text.isascii() or not _FOREIGN.search(text):
+        return
+    for match in _WORD_WITH_BOTH.finditer(text):
+        foreign = _FOREIGN.findall(match.group())
+        latin = len(re.findall("[A-Za-z]", match.group()))
+        if latin > len(foreign) and all(c.casefold() in LATIN_LOOKALIKES for c in foreign):
+            yield match.span()
+
+
+_CLOAK = re.compile(
+    r"<(\w{1,12})\b[^<>]{0,300}?(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d])"
+    r"|font-size\s*:\s*[01](?:px|pt|em)?(?![.\d])|(?<!-)color\s*:\s*(?:white|#fff(?:fff)?|transparent)\b"
+    r"|(?:left|top|text-indent)\s*:\s*-\d{3,}|clip\s*:\s*rect\(0|\shidden(?=[\s>]))[^<>]{0,300}>",
+    re.I,
+)
+_LATEX = re.compile(r"\\(?:text)?color\{white\}\{?|\\phantom\{|\\tiny\b|\\fontsize\{[01](?:pt)?\}")
+_CLOAKED = 4000  # characters that one hiding tag can hide
+
+
+def hidden_spans(text: str) -> list[Span]:
+    """Where `text` itself says that a reader will not see it: comments, invisible styles."""
+    spans: list[Span] = []
+    if "<!--" in text or "]:" in text:
+        spans += (m.span() for m in _comments(text))
+    lower = text.lower()
+    if any(word in lower for word in _CLOAK_HINTS):
+        for match in _CLOAK.finditer(text):
+            close = lower.find(f"</{match.group(1).lower()}", match.end(), match.end() + _CLOAKED)
+            spans.append((match.end(), close if close >= 0 else match.end()))
+    if "\\" in text:
+        for match in _LATEX.finditer(text):
+            close = text.find("}", match.end(), match.end() + _CLOAKED)
+            spans.append((match.end(), close if close >= 0 else match.end()))
+    return sorted(spans)
+
+
+_CLOAK_HINTS = ("display", "visibility", "opacity", "font-size", "color", "left", "clip", "hidden")
+_REFERENCE_COMMENT = re.compile(r"^\[(?://|comment|_)\]:[ ]?(?:#|<>)[ ]?\S[^\n]{0,2000}", re.M)
+
+
+def _comments(text: str) -> Iterator[re.Match[str]]:
+    yield from re.compile(r"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->)?").finditer(text)
+    yield from _REFERENCE_COMMENT.finditer(text)
+
+
+class Quotes:
+    """Which places of a Markdown text are quoted: code, block quotes, quotation marks."""
+
+    _FENCE = re.compile(r"^[ >]{0,6}(`{3,}|~{3,})[^\n]*\n", re.M)
+    _MARKS = re.compile(
+        r"`[^`\n]{1,400}`|\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|„[^“”\"\n]{1,400}[“”\"]|«[^»\n]{1,400}»"
+        r"|»[^«\n]{1,400}«|(?<!\w)[‘‚'][^’‘'\n]{1,400}[’‘'](?!\w)"
+    )
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fences = self._fenced()
+        self._starts = [start for start, _ in self._fences]
+
+    def _fenced(self) -> list[Span]:
+        spans: list[Span] = []
+        opened: tuple[str, int] | None = None
+        for match in self._FENCE.finditer(self._text + "\n"):
+            mark = match.group(1)
+            if opened is None:
+                opened = (mark, match.end())
+            elif mark.startswith(opened[0]):
+                spans.append((opened[1], match.start()))
+                opened = None
+        return spans
+
+    def holds(self, start: int, end: int) -> bool:
+        """Is all of `text[start:end]` quoted?"""
+        at = bisect_right(self._starts, start) - 1
+        if at >= 0 and end <= self._fences[at][1]:
+            return True
+        first = self._text.rfind("\n", max(0, start - 4000), start) + 1
+        if re.match(r" {0,3}>", self._text[first : first + 4]):
+            return True
+        after = self._text.find("\n", end, end + 4000)
+        return self._marked(max(first, start - 4000), after if after >= 0 else end + 400, start, end)
+
+    def _marked(self, low: int, high: int, start: int, end: int) -> bool:
+        return any(
+            m.start() < start and end < m.end() for m in self._MARKS.finditer(self._text, low, high)
+        )
+
+
+_LINK = re.compile(r"https?://[^\s)>\]\"']{4,300}|www\.[^\s)>\]\"']{4,300}")
+_LONG = 400  # characters; shorter texts have too few lines and words for a share to mean anything
+
+
+def repeated_lines(text: str) -> Iterator[Span]:
+    """One sentence makes up more than a third of all lines."""
+    if len(text) < _LONG:
+        return
+    lines = [s for line in text.split("\n") if len(s := line.strip()) > 24 and s[0] not in "|-+=#"]
+    if len(lines) < 12:
+        return
+    line, count = Counter(lines).most_common(1)[0]
+    if count >= 10 and count * 3 > len(lines) and len(set(line)) > 8:
+        start = text.find(line)
+        yield start, start + len(line)
+
+
+def link_density(text: str) -> Iterator[Span]:
+    """Addresses of web pages make up more than half of the text."""
+    if len(text) < _LONG or "://" not in text:
+        return
+    links = [m.span() for m in _LINK.finditer(text)]
+    if len(links) >= 15 and sum(end - start for start, end in links) * 2 > len(text):
+        yield links[0]
+
+
+def stuffed_words(text: str) -> Iterator[Span]:
+    """One longer word is more than an eighth of all words."""
+    if len(text) < _LONG:
+        return
+    words = re.findall(rf"{LETTER}{{5,}}", text.lower())
+    if len(words) < 80:
+        return
+    word, count = Counter(words).most_common(1)[0]
+    if count * 8 > len(words):
+        start = text.lower().find(word)
+        yield start, start + len(word)
+
+
+def shouting(text: str) -> Iterator[Span]:
+    """Exclamation marks in rows, again and again."""
+    rows = [m.span() for m in re.finditer(r"[!！]{3,}", text)]
+    if len(rows) >= 5 and len(rows) * 400 > len(text):
+        yield rows[0]
+
+
+Detector = Callable[[str], Iterator[Span]]
+DETECTORS: dict[str, Detector] = {
+    "bidi-override": bidi_override,
+    "bidi-embedding": bidi_embedding,
+    "bidi-marks": bidi_marks,
+    "zero-width-in-words": zero_width_in_words,
+    "zero-width-dense": zero_width_dense,
+    "invisible-run": invisible_run,
+    "tag-characters": tag_characters,
+    "variation-selectors": variation_selectors,
+    "lookalikes": lookalikes,
+    "repeated-lines": repeated_lines,
+    "link-density": link_density,
+    "stuffed-words": stuffed_words,
+    "shouting": shouting,
+}
+"""By the name that a rule gives in `detector`."""
+
+
+def inside(spans: Sequence[Span], start: int, end: int) -> bool:
+    """Does one of the sorted `spans` hold all of [start, end)?"""
+    at = bisect_right(spans, (start, 1 << 62)) - 1
+    return any(low <= start and end <= high for low, high in spans[max(0, at - 3) : at + 1])
