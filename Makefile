@@ -14,14 +14,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
 KB_TORCH_INDEX ?=
-TORCH := torch==2.13.0
+TORCH_FROM := $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore
 # Warnings of build tools are kept in a file and shown only when something failed.
 QUIETLY = 2> $(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 OCR := tesseract-ocr $(addprefix tesseract-ocr-,eng deu rus bul srp srp-latn mkd hrv slv)
 
+# An empty HOME is worse than none: without one, programs ask the system for it.
 ifeq ($(strip $(HOME)),)
-export HOME := $(CURDIR)/$(VENV)/home
+unexport HOME
 endif
 
 .PHONY: help setup run test check fmt chaos bench flow schemas down ocr
@@ -69,12 +70,15 @@ $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	  || { echo "$(PYTHON) is $$($(PYTHON) -V); 3.11 to 3.13 is needed: make PYTHON=..."; exit 1; }
-	@mkdir -p "$$HOME"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "this Python cannot make environments (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@echo "installing packages into $(VENV): about 2 GB, a few minutes the first time"
 	@$(PIP) --upgrade pip $(QUIETLY)
-	@$(PIP) $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) $(TORCH) $(QUIETLY)
+	@if $(PIP) --dry-run --report - $(TORCH_FROM) 2>/dev/null | grep -q '"nvidia-'; then \
+	  echo "note: this package index serves torch for CUDA, several gigabytes more. For the CPU build:"; \
+	  echo "  rm -r $(VENV); make setup KB_TORCH_INDEX=<the index of CPU builds, see torch's install guide>"; \
+	fi
+	@$(PIP) $(TORCH_FROM) $(QUIETLY)
 	@$(PIP) -e ".[dev]" $(QUIETLY)
 	@$(MAKE) --no-print-directory ocr
 	@touch $@
