@@ -42,21 +42,31 @@ class ConverterSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")
 
-    wall_seconds: float = Field(300, gt=0, description="Longest time for one document")
-    cpu_seconds: int = Field(600, gt=0, description="Most processor time for one document")
-    memory_mib: int = Field(3072, ge=512, description="Most memory of the parsing process")
-    max_file_mib: int = Field(512, gt=0, description="Largest file that is parsed")
-    max_output_mib: int = Field(256, gt=0, description="Largest parse that is taken back")
-    max_pages: int = Field(3000, gt=0, description="Most pages of one document")
-    max_unpacked_mib: int = Field(512, gt=0, description="Largest content of a zipped format")
-    max_unpacked_ratio: int = Field(200, gt=1, description="Most bytes out of one zipped byte")
-    max_depth: int = Field(200, gt=10, description="Deepest nesting of elements")
-    recycle_after: int = Field(200, gt=0, description="Documents until a fresh parsing process")
-    recycle_mib: int = Field(1536, gt=0, description="Memory at which the process is replaced")
-    ocr: bool = Field(True, description="Read pages without text by tesseract, if installed")
-    accepted: frozenset[str] = Field(ACCEPTED, description="Languages taken in")
+    wall_seconds: float = Field(default=300, gt=0, description="Longest time for one document")
+    cpu_seconds: int = Field(default=600, gt=0, description="Most processor time for one document")
+    memory_mib: int = Field(default=3072, ge=512, description="Most memory of the parsing process")
+    max_file_mib: int = Field(default=512, gt=0, description="Largest file that is parsed")
+    max_output_mib: int = Field(default=256, gt=0, description="Largest parse that is taken back")
+    max_pages: int = Field(default=3000, gt=0, description="Most pages of one document")
+    max_unpacked_mib: int = Field(
+        default=512, gt=0, description="Largest content of a zipped format"
+    )
+    max_unpacked_ratio: int = Field(
+        default=200, gt=1, description="Most bytes out of one zipped byte"
+    )
+    max_depth: int = Field(default=200, gt=10, description="Deepest nesting of elements")
+    recycle_after: int = Field(
+        default=200, gt=0, description="Documents until a fresh parsing process"
+    )
+    recycle_mib: int = Field(
+        default=1536, gt=0, description="Memory at which the process is replaced"
+    )
+    ocr: bool = Field(
+        default=True, description="Read pages without text by tesseract, if installed"
+    )
+    accepted: frozenset[str] = Field(default=ACCEPTED, description="Languages taken in")
     artifacts: Path | None = Field(
-        None,
+        default=None,
         validation_alias=AliasChoices("KB_DOCLING_ARTIFACTS", "artifacts"),
         description="Folder with docling's layout and table models; without it heuristics",
     )

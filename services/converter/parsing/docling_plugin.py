@@ -1,0 +1,342 @@
+"""Our layout and table engines as docling plug-ins, and the PDF pipeline that they run in.
+
+Three traps of docling 2.143: its table factory imports torchvision, which needs CUDA's torch; its
+layout stage comes before OCR, so a scan has no words yet; its converter renders and sorts by rules
+that are made for the models. Hence a pipeline of its own stages around docling's parser and OCR.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docling.datamodel.base_models import (
+    Cluster,
+    LayoutPrediction,
+    Page,
+    TableStructurePrediction,
+)
+from docling.datamodel.base_models import (
+    Table as DoclingTable,
+)
+from docling.datamodel.document import ConversionResult
+from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions
+from docling.models.base_layout_model import BaseLayoutModel
+from docling.models.base_table_model import BaseTableStructureModel
+from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
+from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
+from docling_core.types.doc import (
+    BoundingBox,
+    DocItemLabel,
+    DoclingDocument,
+    DocumentOrigin,
+    GroupLabel,
+    ProvenanceItem,
+    Size,
+    TableCell,
+    TableData,
+)
+from docling_core.types.doc.page import BoundingRectangle, TextCell
+
+from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
+from services.converter.parsing.probe import Box, HiddenWord, Probe
+from services.converter.parsing.structure import Element, structure
+from services.converter.parsing.structure import Page as PageOfBlocks
+from services.converter.parsing.tables import Table
+
+_LABELS = {
+    "text": DocItemLabel.TEXT,
+    "contents": DocItemLabel.TEXT,
+    "list": DocItemLabel.LIST_ITEM,
+    "code": DocItemLabel.CODE,
+    "table": DocItemLabel.TABLE,
+}
+_BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "cmbx", "ptmb", "phvb")
+_MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
+
+
+class HeuristicLayoutOptions(BaseLayoutOptions):
+    kind: ClassVar[str] = "citelog_heuristic_layout"
+
+
+class HeuristicTableOptions(BaseTableStructureOptions):
+    kind: ClassVar[str] = "citelog_heuristic_table"
+
+
+class BlockCluster(Cluster):
+    """A docling cluster that remembers the block it was made of."""
+
+    block: Any = None
+
+
+class HeuristicLayout(BaseLayoutModel):
+    """Clusters from geometry. Reading order, cells and paragraphs are final."""
+
+    requires_layout_postprocessing = False
+
+    def __init__(self, **_: Any) -> None:
+        self.hidden: dict[int, list[HiddenWord]] = {}
+
+    @classmethod
+    def get_options_type(cls) -> type[BaseLayoutOptions]:
+        return HeuristicLayoutOptions
+
+    def predict_layout(
+        self, conv_res: ConversionResult, pages: Sequence[Page]
+    ) -> Sequence[LayoutPrediction]:
+        """One prediction a page."""
+        return [self.page_prediction(page) for page in pages]
+
+    def page_prediction(self, page: Page) -> LayoutPrediction:
+        """Clusters of a page, in reading order."""
+        if page.parsed_page is None or page.size is None:
+            return LayoutPrediction()
+        words = list(_words(page.parsed_page, self.hidden.get(page.page_no, [])))
+        blocks = blocks_of_page(words, _rules(page), page.size.width)
+        return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
+
+
+class HeuristicTables(BaseTableStructureModel):
+    """Hands docling the cells that the layout already found."""
+
+    def __init__(self, enabled: bool = True, **_: Any) -> None:
+        self.enabled = enabled
+
+    @classmethod
+    def get_options_type(cls) -> type[BaseTableStructureOptions]:
+        return HeuristicTableOptions
+
+    def predict_tables(
+        self, conv_res: ConversionResult, pages: Sequence[Page]
+    ) -> Sequence[TableStructurePrediction]:
+        """Structure of the tables of each page."""
+        return [_table_prediction(page) for page in pages]
+
+
+class _AfterOcr(LayoutPostprocessingModel):
+    """Lays out scanned pages again, now that they have words."""
+
+    layout: HeuristicLayout
+
+    def postprocess_layout(
+        self, conv_res: ConversionResult, pages: Sequence[Page]
+    ) -> Sequence[LayoutPrediction]:
+        for page in pages:
+            if any(cell.from_ocr for cell in page.cells):
+                page.predictions.layout = self.layout.page_prediction(page)
+        return super().postprocess_layout(conv_res, pages)
+
+
+class _TextlessOnly:
+    """OCR for the pages that have no text of their own."""
+
+    def __init__(self, engine: Any, wanted: frozenset[int]) -> None:
+        self._engine, self._wanted = engine, wanted
+
+    def __call__(self, conv_res: ConversionResult, pages: Iterable[Page]) -> Iterable[Page]:
+        for page in pages:
+            yield from self._engine(conv_res, [page]) if page.page_no in self._wanted else [page]
+
+
+class _Assembly:
+    """Stands where docling sorts and labels: blocks of all pages become a document."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+
+    def __call__(self, conv_res: ConversionResult, **_: Any) -> DoclingDocument:
+        pages: list[PageOfBlocks] = []
+        for page in sorted(conv_res.pages, key=lambda p: p.page_no):
+            if page.assembled is not None and page.size is not None:
+                clusters = (e.cluster for e in page.assembled.elements)
+                blocks = [c.block for c in clusters if isinstance(c, BlockCluster)]
+                pages.append(PageOfBlocks(page.page_no, page.size.width, page.size.height, blocks))
+        document = DoclingDocument(name="document", origin=_origin(conv_res))
+        for item in pages:
+            document.add_page(page_no=item.number, size=Size(width=item.width, height=item.height))
+        _fill(document, structure(pages, self._probe.outline))
+        return document
+
+
+class HeuristicPdfPipeline(StandardPdfPipeline):
+    """docling's threaded pipeline with our layout, tables and assembly.
+
+    Set `probe` and `ocr_pages` before a conversion; one conversion at a time.
+    """
+
+    probe: ClassVar[Probe]
+    ocr_pages: ClassVar[frozenset[int]]
+
+    def _init_models(self) -> None:
+        super()._init_models()
+        self.layout_postprocessing_model = _AfterOcr(
+            options=self.layout_postprocessing_model.options
+        )
+        self.layout_postprocessing_model.layout = self.layout_model
+        self._ocr_engine = self.ocr_model
+        # Full-page OCR must not stop docling from reading the text of the other pages.
+        self.preprocessing_model.options.skip_cell_extraction = False
+
+    def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
+        self.layout_model.hidden = {
+            number: page.hidden for number, page in enumerate(self.probe.pages, 1) if page.hidden
+        }
+        self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
+        self.reading_order_model = _Assembly(self.probe)
+        return super()._build_document(conv_res)
+
+
+def register() -> None:
+    """Make the engines known to docling's factories, without its own that need torchvision."""
+    import docling.pipeline.standard_pdf_pipeline as pipeline
+    from docling.models.factories import get_layout_factory
+    from docling.models.factories.table_factory import TableStructureFactory
+
+    tables = TableStructureFactory()
+    tables.register(HeuristicTables, "citelog", __name__)
+    pipeline.get_table_structure_factory = lambda allow_external_plugins=False: tables
+    layouts = get_layout_factory(allow_external_plugins=False)
+    if HeuristicLayoutOptions not in layouts.classes:
+        layouts.register(HeuristicLayout, "citelog", __name__)
+
+
+# --- from docling to us -----------------------------------------------------------------------
+
+
+def _words(parsed: Any, hidden: Sequence[HiddenWord]) -> Iterable[Word]:
+    """Words of a page that are seen; on a scan those that OCR read."""
+    scanned = any(cell.from_ocr for cell in parsed.textline_cells)
+    cells = parsed.textline_cells if scanned else parsed.word_cells
+    sizes = _ocr_sizes(cells) if scanned else {}
+    for cell in cells:
+        box = cell.rect.to_bounding_box()
+        text = cell.text.strip()
+        if not text or box.r <= box.l or box.b <= box.t or abs(cell.rect.angle % 6.283) > 0.2:
+            continue
+        font = str(getattr(cell, "font_name", "")).lower()
+        word = Word(
+            text, box.l, box.t, box.r, box.b,
+            size=sizes.get(id(cell), box.b - box.t),
+            bold=any(mark in font for mark in _BOLD),
+            mono=any(mark in font for mark in _MONO),
+        )  # fmt: skip
+        if not any(_same(word, unseen) for unseen in hidden):
+            yield word
+
+
+def _ocr_sizes(cells: Sequence[TextCell]) -> dict[int, float]:
+    """Boxes that OCR draws are as high as their letters: a line's tallest speak for the line."""
+    boxes = sorted(
+        ((cell.rect.to_bounding_box(), id(cell)) for cell in cells), key=lambda p: p[0].t + p[0].b
+    )
+    sizes: dict[int, float] = {}
+    line: list[tuple[Any, int]] = []
+    for box, key in [*boxes, (None, 0)]:
+        if line and (box is None or (box.t + box.b) / 2 > line[0][0].b):
+            heights = sorted(b.b - b.t for b, _ in line)
+            size = round(heights[int(0.8 * (len(heights) - 1))] * 1.15)
+            sizes.update((k, float(size)) for _, k in line)
+            line = []
+        if box is not None:
+            line.append((box, key))
+    return sizes
+
+
+def _same(word: Word, unseen: HiddenWord) -> bool:
+    box: Box = unseen.box
+    across = min(word.right, box.right) - max(word.left, box.left)
+    down = min(word.bottom, box.bottom) - max(word.top, box.top)
+    if across <= 0 or down <= 0:
+        return False
+    return across * 2 > word.right - word.left and (
+        word.text in unseen.text or unseen.text in word.text
+    )
+
+
+def _rules(page: Page) -> list[Rule]:
+    backend = page._backend
+    lines = backend.get_shape_lines() if backend is not None else None
+    return [Rule(b.l, b.t, b.r, b.b) for b in lines or ()]
+
+
+def _cluster(number: int, block: Block) -> BlockCluster:
+    cells = [
+        TextCell(
+            index=index,
+            rect=BoundingRectangle.from_bounding_box(_box(line)),
+            text=line.text,
+            orig=line.text,
+            from_ocr=False,
+        )
+        for index, line in enumerate(block.lines)
+    ]
+    return BlockCluster(
+        id=number, label=_LABELS[block.kind], bbox=_box(block), cells=cells, block=block
+    )
+
+
+def _box(thing: Any) -> BoundingBox:
+    return BoundingBox(l=thing.left, t=thing.top, r=thing.right, b=thing.bottom)
+
+
+# --- from us to docling -----------------------------------------------------------------------
+
+
+def _table_prediction(page: Page) -> TableStructurePrediction:
+    tables: dict[int, DoclingTable] = {}
+    clusters = page.predictions.layout.clusters if page.predictions.layout else []
+    for cluster in clusters:
+        if isinstance(cluster, BlockCluster) and cluster.block.table is not None:
+            data = _table_data(cluster.block.table)
+            tables[cluster.id] = DoclingTable(
+                label=DocItemLabel.TABLE, id=cluster.id, page_no=page.page_no, cluster=cluster,
+                otsl_seq=[], num_rows=data.num_rows, num_cols=data.num_cols,
+                table_cells=data.table_cells,
+            )  # fmt: skip
+    return TableStructurePrediction(table_map=tables)
+
+
+def _table_data(table: Table) -> TableData:
+    cells = [
+        TableCell(
+            text=cell.text, row_span=cell.row_span, col_span=cell.column_span,
+            start_row_offset_idx=cell.row, end_row_offset_idx=cell.row + cell.row_span,
+            start_col_offset_idx=cell.column, end_col_offset_idx=cell.column + cell.column_span,
+            column_header=cell.row == 0,
+        )
+        for cell in table.cells
+    ]  # fmt: skip
+    return TableData(table_cells=cells, num_rows=table.rows, num_cols=table.columns)
+
+
+def _origin(conv_res: ConversionResult) -> DocumentOrigin:
+    return DocumentOrigin(
+        mimetype="application/pdf", binary_hash=0, filename=Path(conv_res.input.file).name
+    )
+
+
+def _fill(document: DoclingDocument, elements: Sequence[Element]) -> None:
+    group: Any = None
+    for element in elements:
+        place = ProvenanceItem(
+            page_no=element.page, bbox=_box(element.block), charspan=(0, len(element.text))
+        )
+        if element.kind != "list":
+            group = None
+        match element.kind:
+            case "title":
+                document.add_title(text=element.text, prov=place)
+            case "heading":
+                document.add_heading(text=element.text, level=element.level, prov=place)
+            case "list":
+                if group is None:
+                    group = document.add_group(label=GroupLabel.LIST, name="list")
+                document.add_list_item(
+                    text=element.text, marker=element.marker, parent=group, prov=place,
+                    enumerated=element.marker != "-",
+                )  # fmt: skip
+            case "table" if element.table is not None:
+                document.add_table(data=_table_data(element.table), prov=place)
+            case "code":
+                document.add_code(text=element.text, prov=place)
+            case _:
+                document.add_text(label=DocItemLabel.TEXT, text=element.text, prov=place)

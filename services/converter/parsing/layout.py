@@ -1,0 +1,401 @@
+"""Blocks of a page in reading order, from its words and ruled lines. Pure geometry, no model.
+
+Coordinates are points with the origin at the top left.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal
+
+from services.converter.parsing.tables import Table, ruled_tables, unruled_table
+
+BlockKind = Literal["text", "list", "table", "code", "contents"]
+
+
+@dataclass(slots=True)
+class Word:
+    """A word with its font. `size` is the font's height, not the glyphs'."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    size: float
+    bold: bool = False
+    mono: bool = False
+
+    @property
+    def middle(self) -> float:
+        return (self.top + self.bottom) / 2
+
+
+@dataclass(slots=True)
+class Rule:
+    """A thin drawn line, horizontal or vertical."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def horizontal(self) -> bool:
+        return self.right - self.left >= self.bottom - self.top
+
+
+@dataclass(slots=True)
+class Line:
+    """Words on one baseline within one column."""
+
+    words: list[Word]
+    left: float = 0
+    top: float = 0
+    right: float = 0
+    bottom: float = 0
+    size: float = 0
+    bold: bool = False
+    mono: bool = False
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        self.words.sort(key=lambda word: word.left)
+        self.left = min(w.left for w in self.words)
+        self.right = max(w.right for w in self.words)
+        self.top = min(w.top for w in self.words)
+        self.bottom = max(w.bottom for w in self.words)
+        self.size = _main_size(self.words)
+        marked = [w for w in self.words if any(map(str.isalnum, w.text))] or self.words
+        self.bold = all(w.bold for w in marked)
+        self.mono = all(w.mono for w in marked)
+        self.text = join_words(self.words)
+
+
+@dataclass(slots=True)
+class Block:
+    """A paragraph, list item, table, …; `lines` is empty for a table."""
+
+    kind: BlockKind
+    left: float
+    top: float
+    right: float
+    bottom: float
+    size: float = 0
+    bold: bool = False
+    column: int = 0
+    lines: list[Line] = field(default_factory=list)
+    table: Table | None = None
+
+    @property
+    def text(self) -> str:
+        """The lines as they stand, joined by line ends."""
+        return "\n".join(line.text for line in self.lines)
+
+
+BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
+ENUMERATOR = re.compile(
+    r"^(\(?(?:\d{1,3}|[a-zа-яђјљњћџѓѕќčćžšđ]|[ivxlcdm]{1,6}|[A-ZА-Я])\)|\d{1,3}\.(?!\d)|[a-zа-я]\.)\s+(?=\S)",
+)
+LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
+_SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
+
+
+def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule], width: float) -> list[Block]:
+    """Blocks in reading order."""
+    if not words:
+        return []
+    tables = ruled_tables(words, rules)
+    inside = {id(word) for table in tables for word in table.words}
+    flow: list[Word | Table] = [*tables, *(word for word in words if id(word) not in inside)]
+    blocks: list[Block] = []
+    for column, region in enumerate(_regions(flow, width)):
+        blocks += _blocks_of_column(region, column)
+    return blocks
+
+
+def join_words(words: Iterable[Word]) -> str:
+    """Words left to right; pieces that touch are one word."""
+    text, before = "", None
+    for word in words:
+        gap = word.left - before.right if before is not None else 0.0
+        if before is not None and gap > 0.12 * min(word.size, before.size):
+            text += " "
+        text += word.text
+        before = word
+    return text
+
+
+def _main_size(words: Iterable[Word]) -> float:
+    weights: Counter[float] = Counter()
+    for word in words:
+        weights[round(word.size * 2) / 2] += len(word.text)
+    return max(weights.items(), key=lambda item: (item[1], item[0]))[0]
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+def _rows(items: Iterable[Word | Table]) -> list[list[Word | Table]]:
+    """Items that stand side by side; a table is a row of its own."""
+    rows: list[list[Word | Table]] = []
+    for item in sorted(items, key=lambda i: ((i.top + i.bottom) / 2, i.left)):
+        last = rows[-1][-1] if rows else None
+        if isinstance(item, Word) and isinstance(last, Word) and _level(item, rows[-1]):
+            rows[-1].append(item)
+        else:
+            rows.append([item])
+    for row in rows:
+        row.sort(key=lambda i: i.left)
+    return sorted(rows, key=lambda row: min(i.top for i in row))
+
+
+def _level(word: Word, row: Sequence[Word | Table]) -> bool:
+    """Whether `word` overlaps the row's tallest word by half of the smaller one's height."""
+    tallest = max((w for w in row if isinstance(w, Word)), key=lambda w: w.bottom - w.top)
+    overlap = min(word.bottom, tallest.bottom) - max(word.top, tallest.top)
+    return overlap > 0.5 * min(word.bottom - word.top, tallest.bottom - tallest.top)
+
+
+def _regions(
+    flow: Sequence[Word | Table], width: float, depth: int = 0
+) -> Iterator[list[Word | Table]]:
+    """Runs of items that are read top to bottom, columns one after the other."""
+    rows = _rows(flow)
+    gutter = _gutter(rows, flow) if depth < 3 else None
+    if gutter is None:
+        yield list(flow)
+        return
+    for crossing, zone in _zones(rows, gutter):
+        items = [item for row in zone for item in row]
+        left = [i for i in items if (i.left + i.right) / 2 < gutter]
+        right = [i for i in items if (i.left + i.right) / 2 >= gutter]
+        if crossing or not left or not right:
+            yield from _regions(items, width, 3) if crossing else _regions(items, width, depth + 1)
+        else:
+            yield from _regions(left, width, depth + 1)
+            yield from _regions(right, width, depth + 1)
+
+
+def _gutter(rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]) -> float | None:
+    """Where a blank stripe divides two columns of running text."""
+    words = [w for w in flow if isinstance(w, Word)]
+    if len(words) < 30:
+        return None
+    size = _main_size(words)
+    left, right = min(w.left for w in words), max(w.right for w in words)
+    best: tuple[float, float] | None = None
+    x = left + 0.15 * (right - left)
+    while x < right - 0.15 * (right - left):
+        score = _gutter_score(rows, x, size)
+        if score > 0 and (best is None or score > best[0]):
+            best = (score, x)
+        x += max(1.0, size / 4)
+    if best is None or not _looks_like_columns(rows, best[1], size):
+        return None
+    return _centre_of_gutter(rows, best[1], best[0], size)
+
+
+def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float) -> float:
+    """Rows with text on both sides and a gap at `x`, less the rows that run across it."""
+    support = against = 0
+    for row in rows:
+        before = [i.right for i in row if i.right <= x]
+        after = [i.left for i in row if i.left >= x]
+        if len(before) + len(after) < len(row):
+            against += 1
+        elif before and after:
+            gap = min(after) - max(before)
+            support += gap >= 0.9 * size
+            against += gap < 0.9 * size
+    return support - against if support >= max(4, 0.25 * len(rows)) else 0
+
+
+def _centre_of_gutter(
+    rows: Sequence[Sequence[Word | Table]], x: float, score: float, size: float
+) -> float:
+    end = x
+    while _gutter_score(rows, end + 1, size) >= score:
+        end += 1
+    return (x + end) / 2
+
+
+def _looks_like_columns(rows: Sequence[Sequence[Word | Table]], x: float, size: float) -> bool:
+    """Running text fills its column; cells of a table mostly do not."""
+    left: list[tuple[float, float, int]] = []
+    right: list[tuple[float, float, int]] = []
+    for row in rows:
+        if any(i.left < x < i.right for i in row):
+            continue
+        for side, items in (
+            (left, [i for i in row if i.right <= x]),
+            (right, [i for i in row if i.left >= x]),
+        ):
+            if items and all(isinstance(i, Word) for i in items):
+                side.append((items[0].left, items[-1].right, len(items)))
+    return all(_fills(side, size) for side in (left, right))
+
+
+def _fills(spans: Sequence[tuple[float, float, int]], size: float) -> bool:
+    if len(spans) < 4:
+        return False
+    start, end = min(s[0] for s in spans), max(s[1] for s in spans)
+    wide = end - start
+    full = sum((stop - begin) > 0.75 * wide for begin, stop, _ in spans) / len(spans)
+    return wide > 8 * size and full >= 0.4 and median(s[2] for s in spans) >= 3
+
+
+def _zones(
+    rows: Sequence[Sequence[Word | Table]], x: float
+) -> Iterator[tuple[bool, list[Sequence[Word | Table]]]]:
+    """Runs of rows that cross the gutter, and runs that do not."""
+    run: list[Sequence[Word | Table]] = []
+    crossing = False
+    for row in rows:
+        crosses = any(i.left < x < i.right for i in row)
+        if run and crosses != crossing:
+            yield crossing, run
+            run = []
+        crossing = crosses
+        run.append(row)
+    if run:
+        yield crossing, run
+
+
+# --- blocks of a column -----------------------------------------------------------------------
+
+
+def _blocks_of_column(region: Sequence[Word | Table], column: int) -> list[Block]:
+    rows = _rows(region)
+    blocks: list[Block] = []
+    run: list[Line] = []
+    for row in rows:
+        if isinstance(row[0], Table):
+            blocks += _blocks_of_lines(run, column)
+            run = []
+            blocks.append(_table_block(row[0], column))
+        else:
+            run.append(Line([w for w in row if isinstance(w, Word)]))
+    return blocks + _blocks_of_lines(run, column)
+
+
+def _table_block(table: Table, column: int) -> Block:
+    return Block(
+        "table", table.left, table.top, table.right, table.bottom, column=column, table=table
+    )
+
+
+def _blocks_of_lines(lines: list[Line], column: int) -> list[Block]:
+    """Paragraphs, list items and unruled tables."""
+    if not lines:
+        return []
+    blocks: list[Block] = []
+    start = 0
+    index = 0
+    while index < len(lines):
+        table, used = unruled_table([line.words for line in lines[index:]])
+        if table is None:
+            index += 1
+            continue
+        blocks += _paragraphs(lines[start:index], lines, column)
+        blocks.append(_table_block(table, column))
+        index += used
+        start = index
+    return blocks + _paragraphs(lines[start:], lines, column)
+
+
+def _paragraphs(lines: Sequence[Line], column_lines: Sequence[Line], column: int) -> list[Block]:
+    if not lines:
+        return []
+    margin = _Margin(column_lines)
+    groups: list[list[Line]] = [[lines[0]]]
+    for before, line in zip(lines, lines[1:], strict=False):
+        if margin.breaks(before, line, groups[-1]):
+            groups.append([line])
+        else:
+            groups[-1].append(line)
+    return [_text_block(group, column) for group in groups]
+
+
+def _text_block(lines: list[Line], column: int) -> Block:
+    first = lines[0].text
+    kind: BlockKind = "text"
+    if all(line.mono for line in lines) and any(len(line.text) > 3 for line in lines):
+        kind = "code"
+    elif any(LEADERS.search(line.text) for line in lines):
+        kind = "contents"
+    elif BULLET.match(first) or ENUMERATOR.match(first):
+        kind = "list"
+    return Block(
+        kind,
+        min(line.left for line in lines),
+        lines[0].top,
+        max(line.right for line in lines),
+        max(line.bottom for line in lines),
+        size=_main_size(word for line in lines for word in line.words),
+        bold=all(line.bold for line in lines),
+        column=column,
+        lines=lines,
+    )
+
+
+class _Margin:
+    """The edges and the leading of a column, and where paragraphs end in it."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        body = _main_size(word for line in lines for word in line.words)
+        usual = [line for line in lines if abs(line.size - body) < 1] or list(lines)
+        lefts = Counter(round(line.left) for line in usual)
+        self.left = float(max(lefts.items(), key=lambda item: (item[1], -item[0]))[0])
+        rights = sorted(line.right for line in usual)
+        self.right = rights[int(len(rights) * 0.9) if len(rights) > 1 else 0]
+        steps = [
+            b.top - a.top
+            for a, b in zip(lines, lines[1:], strict=False)
+            if abs(a.size - b.size) < 0.6 and 0 < b.top - a.top < 2.2 * a.size
+        ]
+        self.leading = median(steps) / body if steps else 1.2
+
+    def breaks(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
+        """Whether a new block starts with `line`."""
+        size = max(before.size, line.size)
+        step = line.bottom - before.bottom
+        if abs(before.size - line.size) > max(0.6, 0.07 * size):
+            return True
+        if before.bold != line.bold or before.mono != line.mono:
+            return True
+        if step > max(1.25 * self._leading_of(group), 1.15) * size or step < 0:
+            return True
+        if line.mono:
+            return False
+        if bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text)):
+            return True
+        return self._new_paragraph(before, line, group)
+
+    def _leading_of(self, group: Sequence[Line]) -> float:
+        """In font heights; a block of large type keeps its own distance."""
+        if len(group) > 1:
+            return (group[-1].bottom - group[-2].bottom) / max(group[-1].size, 1)
+        return min(max(self.leading, 1.0), 1.8)
+
+    def _new_paragraph(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
+        size = line.size
+        ended = _SENTENCE_END.search(before.text) is not None
+        short = before.right < self.right - 2.5 * size
+        if BULLET.match(line.text):
+            return True
+        if ENUMERATOR.match(line.text) and (ended or short):
+            return True
+        hanging = bool(BULLET.match(group[0].text) or ENUMERATOR.match(group[0].text))
+        if hanging:
+            # The item's own lines stand under its text, not under its mark.
+            return line.left < group[0].left + 0.3 * size and ended and short
+        indented = line.left > self.left + 0.8 * size and before.left < line.left - 0.8 * size
+        if indented and (ended or short):
+            return True
+        upper = line.text[:1].isupper() or line.text[:1].isdigit() or line.text[:1] in '„«“"(§'
+        return (
+            ended and short and upper and before.right < self.right - 0.2 * (self.right - self.left)
+        )

@@ -1,0 +1,175 @@
+"""PDF by docling: with its models where they are on the machine, with our heuristics elsewhere."""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from kernel.errors import Refusal
+from kernel.language import UNKNOWN
+from kernel.media import PDF
+from services.converter.parsers import tesseract_version
+from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.probe import PageProbe, Probe, probe
+from services.converter.settings import ParseOptions
+
+OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
+_FEW_LETTERS = 12
+_NO_TITLE = re.compile(
+    r"\W*(?:untitled|unbekannt|anonymous|microsoft word|document\d*|slide \d+)\W*", re.I
+)
+_FILE_NAME = re.compile(r"\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?|rtf|odt|fm|cdr)\b", re.I)
+
+
+def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+    """A PDF with text, or a scan where tesseract is installed.
+
+    Raises:
+        Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`, `no-text`.
+    """
+    found = probe(path, options)
+    textless = _textless(found)
+    ocr = bool(textless) and options.ocr and bool(tesseract_version())
+    document, warnings = _convert(path, found, textless if ocr else frozenset(), options)
+    markdown = to_markdown(document)
+    if not re.search(r"\w", markdown):
+        reason = "no page has text" + ("" if ocr else ", and tesseract is not installed")
+        raise Refusal("no-text", reason)
+    if textless:
+        done = "read by tesseract" if ocr else "not read: tesseract is not installed"
+        warnings.append(f"pages without text {_ranges(textless)}: {done}")
+    meta = BodyMeta(
+        title=_title(found.info.get("Title", "")),
+        language=UNKNOWN,
+        media_type=PDF,
+        author=_line(found.info.get("Author", "")) or None,
+        date=_date(found.info.get("CreationDate", "")),
+        pages=len(found.pages),
+    )
+    return ParsedDocument(markdown=markdown, hidden=tuple(_hidden(found)), meta=meta), warnings
+
+
+def _textless(found: Probe) -> frozenset[int]:
+    """Numbers of the pages that show something but have next to no text."""
+    return frozenset(
+        number
+        for number, page in enumerate(found.pages, 1)
+        if page.letters < _FEW_LETTERS and page.pictures > 0.05
+    )
+
+
+def _ranges(numbers: frozenset[int]) -> str:
+    """`1-3, 7`."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans[:20])
+
+
+def _hidden(found: Probe) -> list[HiddenText]:
+    """Hidden words, those that follow one another as one text; then the document's properties."""
+    texts: list[HiddenText] = []
+    for page in found.pages:
+        texts += _hidden_of_page(page)
+    values = (
+        _line(value) for key, value in found.info.items() if key not in {"CreationDate", "ModDate"}
+    )
+    return list(
+        dict.fromkeys([*texts, *(HiddenText(kind="metadata", text=v) for v in values if v)])
+    )
+
+
+def _hidden_of_page(page: PageProbe) -> list[HiddenText]:
+    texts: list[HiddenText] = []
+    for word in page.hidden:
+        if texts and texts[-1].kind == word.kind:
+            texts[-1] = HiddenText(kind=word.kind, text=f"{texts[-1].text} {word.text}")
+        else:
+            texts.append(HiddenText(kind=word.kind, text=word.text))
+    return texts
+
+
+def _line(value: str) -> str:
+    return re.sub(r"\s+", " ", value.replace("\0", "")).strip()[:500]
+
+
+def _title(value: str) -> str:
+    """The title property, unless a program filled it in."""
+    title = _line(value)
+    return "" if _NO_TITLE.fullmatch(title) or _FILE_NAME.search(title) else title
+
+
+def _date(value: str) -> str | None:
+    """`D:20240131…` as `2024-01-31`."""
+    match = re.match(r"D?:?(\d{4})(\d\d)?(\d\d)?", value)
+    return "-".join(part for part in match.groups() if part) if match else None
+
+
+def _convert(
+    path: Path, found: Probe, ocr_pages: frozenset[int], options: ParseOptions
+) -> tuple[Any, list[str]]:
+    from docling.datamodel.base_models import ConversionStatus
+    from docling.exceptions import ConversionError
+
+    if options.artifacts is None:
+        from services.converter.parsing.docling_plugin import HeuristicPdfPipeline
+
+        HeuristicPdfPipeline.probe = found
+        HeuristicPdfPipeline.ocr_pages = ocr_pages
+    converter = _converter(options.artifacts, bool(ocr_pages))
+    try:
+        result = converter.convert(path, raises_on_error=False)
+    except ConversionError as error:
+        raise Refusal("corrupt-document", "the PDF cannot be read") from error
+    if result.status not in {ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS}:
+        raise Refusal("corrupt-document", "the PDF cannot be read")
+    lost = sorted({error.page_no for error in result.errors if error.page_no})
+    warnings = [f"pages that could not be read: {_ranges(frozenset(lost))}"] if lost else []
+    return result.document, warnings
+
+
+@lru_cache(maxsize=2)
+def _converter(artifacts: Path | None, ocr: bool) -> Any:
+    """A converter; building one loads the models, so it is kept."""
+    from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
+    from docling.datamodel.base_models import InputFormat
+    from docling.datamodel.pipeline_options import (
+        HeadingHierarchyOptions,
+        OcrMode,
+        PdfPipelineOptions,
+        TesseractCliOcrOptions,
+    )
+    from docling.document_converter import DocumentConverter, PdfFormatOption
+
+    common = {
+        "do_ocr": ocr,
+        "ocr_options": TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
+        "accelerator_options": AcceleratorOptions(num_threads=2, device=AcceleratorDevice.CPU),
+        "generate_parsed_pages": True,
+    }
+    if artifacts is not None:
+        pipeline = PdfPipelineOptions(
+            artifacts_path=artifacts,
+            heading_hierarchy_options=HeadingHierarchyOptions(enabled=True),
+            **common,
+        )
+        option = PdfFormatOption(pipeline_options=pipeline)
+    else:
+        from services.converter.parsing import docling_plugin as plugin
+
+        plugin.register()
+        pipeline = PdfPipelineOptions(
+            layout_options=plugin.HeuristicLayoutOptions(),
+            table_structure_options=plugin.HeuristicTableOptions(),
+            **{**common, "generate_parsed_pages": False},
+        )
+        option = PdfFormatOption(
+            pipeline_cls=plugin.HeuristicPdfPipeline, pipeline_options=pipeline
+        )
+    return DocumentConverter(
+        allowed_formats=[InputFormat.PDF], format_options={InputFormat.PDF: option}
+    )

@@ -1,0 +1,389 @@
+"""What can be told only from all pages: running heads, headings and levels, broken paragraphs."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
+from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line
+from services.converter.parsing.tables import Table
+
+ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
+
+
+@dataclass(slots=True)
+class Page:
+    """Blocks of one page in reading order; `number` from 1."""
+
+    number: int
+    width: float
+    height: float
+    blocks: list[Block]
+
+
+@dataclass(slots=True)
+class Element:
+    """A piece of the document; `level` from 1 for headings below the title."""
+
+    kind: ElementKind
+    text: str
+    page: int
+    block: Block
+    level: int = 0
+    marker: str = ""
+    table: Table | None = None
+
+
+_OUTER = 0.12
+_PAGE_NUMBER = re.compile(
+    r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
+    r"(?:\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
+    re.IGNORECASE,
+)
+_CAPTION = re.compile(
+    r"^(?:figure|fig\.|table|abbildung|abb\.|tabelle|tab\.|рис\.|рисунок|таблица|фигура|фиг\.|слика|"
+    r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
+    re.IGNORECASE,
+)
+_TERMINAL = re.compile(r"[.!?:;…]['\"»”“)\]\d]*$")
+_NOTE = re.compile(r"^(?:\d{1,3}|[*†‡§]{1,3})\s*\S")
+_SUSPENDED = frozenset("und oder bzw and or и или i ili in ter ali та й".split())  # noqa: SIM905
+
+
+def structure(
+    pages: Sequence[Page], outline: Sequence[tuple[int, str, int | None]]
+) -> list[Element]:
+    """The document as a list of elements in reading order."""
+    furniture = _running_lines(pages)
+    pages = [Page(p.number, p.width, p.height, list(_without(p, furniture))) for p in pages]
+    words = _vocabulary(pages)
+    body_size, body_bold = _body_style(pages)
+    titles = {_key(title): depth for depth, title, _ in outline}
+    elements: list[Element] = []
+    for page in pages:
+        crowded = _crowded(page, body_size, body_bold)
+        for block in page.blocks:
+            elements.append(_element(block, page.number, words))
+            if _is_heading(block, body_size, body_bold, titles, crowded=crowded):
+                elements[-1].kind = "heading"
+                elements[-1].text = _one_line(elements[-1].text)
+    elements = list(_joined(_notes_last(elements, pages, body_size), words))
+    elements = list(_merged_headings(elements))
+    _set_levels(elements, titles)
+    return elements
+
+
+# --- running heads ----------------------------------------------------------------------------
+
+
+def _shape(text: str) -> str:
+    """Text with its numbers blotted out: the same on every page for a running head."""
+    return re.sub(r"\d+|\b[ivxlc]+\b", "#", text.strip().lower())
+
+
+def _outer_lines(page: Page) -> Iterator[Line]:
+    for block in page.blocks:
+        if block.bottom < _OUTER * page.height or block.top > (1 - _OUTER) * page.height:
+            yield from block.lines
+
+
+def _running_lines(pages: Sequence[Page]) -> set[tuple[int, int]]:
+    """Lines in the outer parts of pages that return, or that are a page number."""
+    seen: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for page in pages:
+        for line in _outer_lines(page):
+            seen[_shape(line.text), round(line.top / 6)].add(page.number)
+    least = max(2, min(4, len(pages) // 5))
+    running: set[tuple[int, int]] = set()
+    for page in pages:
+        for line in _outer_lines(page):
+            place = round(line.top / 6)
+            returns = len(
+                set().union(*(seen.get((_shape(line.text), place + d), ()) for d in (-1, 0, 1)))
+            )
+            edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
+            if returns >= least or (edge and _PAGE_NUMBER.match(line.text)):
+                running.add((page.number, id(line)))
+    return running
+
+
+def _without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:
+    for block in page.blocks:
+        kept = [line for line in block.lines if (page.number, id(line)) not in furniture]
+        if kept or not block.lines:
+            block.lines = kept
+            yield block
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+def _vocabulary(pages: Iterable[Page]) -> Counter[str]:
+    """Words that stand within lines: they say whether a hyphen at a line's end belongs."""
+    words: Counter[str] = Counter()
+    for page in pages:
+        for block in page.blocks:
+            for line in block.lines:
+                words.update(re.findall(r"\w+(?:-\w+)*", line.text.lower())[:-1])
+    return words
+
+
+def join_lines(lines: Sequence[str], words: Counter[str]) -> str:
+    """Lines of a paragraph as one, with words mended that were divided at a line's end."""
+    text = ""
+    for line in lines:
+        text = _join(text, line.strip(), words) if text else line.strip()
+    return re.sub(r"\s+", " ", text.replace("\u00ad", ""))
+
+
+def _join(before: str, after: str, words: Counter[str]) -> str:
+    match = re.search(r"([\w-]*\w)[-‐\u00ad\u2010\x02]$", before)
+    if match is None or not after[:1].isalnum():
+        return f"{before} {after}"
+    rest = re.match(r"\w+(?:-\w+)*", after)
+    if rest is None or after[:1].isdigit() or rest[0].lower() in _SUSPENDED:
+        return f"{before} {after}"
+    stem = before[:-1]
+    if before.endswith("\u00ad"):
+        return stem + after
+    first, second = match[1].lower(), rest[0].lower()
+    whole, compound = words[first + second], words[f"{first}-{second}"]
+    keep = after[:1].isupper() or "-" in first or compound > whole
+    return f"{stem}-{after}" if keep and not whole > compound else stem + after
+
+
+def _element(block: Block, page: int, words: Counter[str]) -> Element:
+    if block.table is not None:
+        return Element("table", "", page, block, table=block.table)
+    lines = [line.text for line in block.lines]
+    if block.kind == "code":
+        return Element("code", "\n".join(_indented(block.lines)), page, block)
+    if block.kind == "contents":
+        return Element("text", "\n".join(lines), page, block)
+    text = join_lines(lines, words)
+    if block.kind == "list":
+        mark = BULLET.match(text) or ENUMERATOR.match(text)
+        if mark:
+            bullet = BULLET.match(text) is not None
+            marker = "-" if bullet else mark[1]
+            return Element("list", text[mark.end() :], page, block, marker=marker)
+    return Element("text", text, page, block)
+
+
+def _indented(lines: Sequence[Line]) -> Iterator[str]:
+    """Code lines with their indentation, as far as the position tells."""
+    left = min(line.left for line in lines)
+    for line in lines:
+        width = max(1.0, (line.right - line.left) / max(1, len(line.text)))
+        yield " " * round((line.left - left) / width) + line.text
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+# --- headings ---------------------------------------------------------------------------------
+
+
+def _body_style(pages: Iterable[Page]) -> tuple[float, bool]:
+    """Size of the running text, and whether even that is bold."""
+    sizes: Counter[float] = Counter()
+    bold = plain = 0
+    for page in pages:
+        for block in page.blocks:
+            letters = len(block.text)
+            sizes[block.size] += letters
+            bold, plain = bold + letters * block.bold, plain + letters * (not block.bold)
+    return (max(sizes.items(), key=lambda i: (i[1], -i[0]))[0] if sizes else 10.0), bold > plain
+
+
+def _key(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).lower()
+
+
+def _could_head(block: Block) -> bool:
+    text = _one_line(block.text)
+    letters = sum(map(str.isalpha, text))
+    return (
+        block.kind in {"text", "list"}
+        and len(block.lines) <= 4
+        and 2 <= letters
+        and len(text) <= 1.5 * LONGEST
+        and letters * 2 > len(text.replace(" ", ""))
+        and not _CAPTION.match(text)
+        and not BULLET.match(text)
+    )
+
+
+def _stands_out(block: Block, body_size: float, body_bold: bool) -> bool:
+    larger = block.size >= body_size * 1.12 and block.size >= body_size + 0.8
+    return larger or (block.bold and not body_bold and block.size >= body_size - 0.6)
+
+
+def _crowded(page: Page, body_size: float, body_bold: bool) -> bool:
+    """Half of the page's blocks stand out: then it is a form or a slide, and none of them heads."""
+    blocks = [b for b in page.blocks if b.lines]
+    marked = sum(_could_head(b) and _stands_out(b, body_size, body_bold) for b in blocks)
+    return len(blocks) >= 8 and marked * 2 > len(blocks)
+
+
+def _is_heading(
+    block: Block, body_size: float, body_bold: bool, titles: dict[str, int], *, crowded: bool
+) -> bool:
+    if not _could_head(block):
+        return False
+    text = _one_line(block.text)
+    if _key(text) in titles:
+        return True
+    if is_legal_heading(text) and len(block.lines) <= 3:
+        return True
+    if text.endswith((",", ";", ".")) and not _numbered_or_legal(text):
+        return False
+    if text.endswith(":") and block.size < body_size * 1.12:
+        return False
+    if text[:1].islower() or not _stands_out(block, body_size, body_bold):
+        return False
+    if crowded:
+        return block.size >= body_size * 1.3
+    return len(block.lines) <= 3 or block.size >= body_size * 1.4
+
+
+def _numbered_or_legal(text: str) -> bool:
+    return len(text) < 80 and (number_depth(text) is not None or legal_rank(text) is not None)
+
+
+def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
+    """A long heading that was cut into blocks of one style; and `Chapter 1` over its name."""
+    before: Element | None = None
+    for element in elements:
+        if (
+            before is not None
+            and before.kind == element.kind == "heading"
+            and _continues(before, element)
+        ):
+            before.text = f"{before.text} {element.text}"
+            before.block.bottom = element.block.bottom
+            continue
+        if before is not None:
+            yield before
+        before = element
+    if before is not None:
+        yield before
+
+
+def _continues(above: Element, below: Element) -> bool:
+    a, b = above.block, below.block
+    same = abs(a.size - b.size) < 0.6 and a.bold == b.bold and above.page == below.page
+    near = 0 <= b.top - a.bottom < 0.9 * b.size
+    fresh = number_depth(below.text) is None and legal_rank(below.text) is None
+    return same and near and fresh and len(above.text) + len(below.text) < LONGEST
+
+
+def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
+    """Title and levels: by outline, else by size, weight, rank in the law, and numbering."""
+    headings = [e for e in elements if e.kind == "heading"]
+    if not headings:
+        return
+    title = _title(elements, headings)
+    rest = [e for e in headings if e is not title]
+    if title is not None:
+        title.kind = "title"
+    styles = sorted({_style(e) for e in rest})
+    outlined = _outline_levels(rest, titles)
+    for element in rest:
+        level = outlined.get(id(element)) or styles.index(_style(element)) + 1
+        element.level = min(level, 5)
+
+
+def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element | None:
+    """The largest heading, if it opens the document and stands alone in its size."""
+    first = headings[0]
+    largest = max(e.block.size for e in headings)
+    alone = sum(abs(e.block.size - first.block.size) < 0.6 for e in headings) == 1
+    opens = first.page <= 2 and elements.index(first) <= 6
+    if first.block.size >= largest - 0.1 and alone and opens and legal_rank(first.text) is None:
+        return first
+    return None
+
+
+def _style(element: Element) -> tuple[float, int, int, int]:
+    """Sorts the weightiest first. Sizes within half a point are one."""
+    block, text = element.block, element.text
+    rank = legal_rank(text)
+    return (
+        -round(block.size),
+        0 if block.bold else 1,
+        99 if rank is None else rank,
+        number_depth(text) or 1,
+    )
+
+
+def _outline_levels(headings: Sequence[Element], titles: dict[str, int]) -> dict[int, int]:
+    """Levels from the PDF's outline, if it knows most of the headings."""
+    known = {id(e): titles[_key(e.text)] + 1 for e in headings if _key(e.text) in titles}
+    if len(known) * 2 < len(headings):
+        return {}
+    deepest = max(known.values())
+    return {id(e): known.get(id(e), deepest + 1) for e in headings}
+
+
+# --- broken paragraphs ------------------------------------------------------------------------
+
+
+def _notes_last(
+    elements: Sequence[Element], pages: Sequence[Page], body_size: float
+) -> Iterator[Element]:
+    """Footnotes behind the paragraph that goes on on the next page."""
+    heights = {page.number: page.height for page in pages}
+    waiting: list[Element] = []
+    for index, element in enumerate(elements):
+        block = element.block
+        small = 0 < block.size <= 0.92 * body_size and block.top > 0.6 * heights[element.page]
+        if small and element.kind in {"text", "list"} and _NOTE.match(block.text):
+            waiting.append(element)
+            continue
+        turned = waiting and element.page > waiting[0].page
+        if turned and not _open_end(elements, index, waiting):
+            yield from waiting
+            waiting = []
+        yield element
+        if turned:
+            yield from waiting
+            waiting = []
+    yield from waiting
+
+
+def _open_end(elements: Sequence[Element], index: int, notes: Sequence[Element]) -> bool:
+    before = next((e for e in reversed(elements[:index]) if e not in notes), None)
+    return before is not None and _goes_on(before, elements[index])
+
+
+def _goes_on(before: Element, after: Element) -> bool:
+    """A paragraph broken by the end of a column or page."""
+    if before.kind not in {"text", "list"} or after.kind != "text":
+        return False
+    moved = before.page != after.page or before.block.column != after.block.column
+    same = abs(before.block.size - after.block.size) < 0.6 and before.block.bold == after.block.bold
+    if not moved or not same or before.block.kind == "contents" or _CAPTION.match(before.text):
+        return False
+    if re.search(r"\w[-\u00ad‐]$", before.text):
+        return after.text[:1].islower()
+    return not _TERMINAL.search(before.text) and (
+        after.text[:1].islower() or before.text.endswith(",")
+    )
+
+
+def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Element]:
+    before: Element | None = None
+    for element in elements:
+        if before is not None and _goes_on(before, element):
+            before.text = _join(before.text, element.text, words)
+            before.block.column, before.page = element.block.column, element.page
+            continue
+        if before is not None:
+            yield before
+        before = element
+    if before is not None:
+        yield before

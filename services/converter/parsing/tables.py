@@ -1,0 +1,283 @@
+"""Tables: ruled by drawn lines, or unruled by columns of text that keep their distance."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+
+class _Boxed(Protocol):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class _Word(_Boxed, Protocol):
+    text: str
+    size: float
+
+
+class _Rule(_Boxed, Protocol):
+    @property
+    def horizontal(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class Cell:
+    """`row`, `column` from 0; spans from 1."""
+
+    row: int
+    column: int
+    text: str
+    row_span: int = 1
+    column_span: int = 1
+
+
+@dataclass(slots=True)
+class Table:
+    """A grid of cells with its place on the page and the words it took."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    rows: int
+    columns: int
+    cells: list[Cell]
+    words: list[_Word] = field(default_factory=list)
+
+
+_TOUCH = 3.0
+_LEAST_ROWS = 3
+_FAR = 1.3
+
+
+# --- ruled ------------------------------------------------------------------------------------
+
+
+def ruled_tables(words: Sequence[_Word], rules: Sequence[_Rule]) -> list[Table]:
+    """Tables whose cells are drawn, largest first where they overlap."""
+    found: list[Table] = []
+    for group in _connected(rules):
+        table = _grid_table(words, group)
+        if table is not None:
+            found.append(table)
+    return found
+
+
+def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+    """Rules that touch one another, directly or through others."""
+    groups: list[list[_Rule]] = []
+    for rule in sorted(rules, key=lambda r: (r.top, r.left)):
+        touching = [g for g in groups if any(_touch(rule, other) for other in g)]
+        merged = [rule, *(r for g in touching for r in g)]
+        groups = [g for g in groups if not any(g is t for t in touching)]
+        groups.append(merged)
+    return groups
+
+
+def _touch(a: _Rule, b: _Rule) -> bool:
+    return (
+        a.left <= b.right + _TOUCH
+        and b.left <= a.right + _TOUCH
+        and a.top <= b.bottom + _TOUCH
+        and b.top <= a.bottom + _TOUCH
+    )
+
+
+def _merged(values: Iterable[float]) -> list[float]:
+    """Positions that lie within a touch are one."""
+    cuts: list[float] = []
+    for value in sorted(values):
+        if cuts and value - cuts[-1] < _TOUCH:
+            continue
+        cuts.append(value)
+    return cuts
+
+
+def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+    horizontal = [r for r in rules if r.horizontal]
+    vertical = [r for r in rules if not r.horizontal]
+    ys = _merged((r.top + r.bottom) / 2 for r in horizontal)
+    xs = _merged((r.left + r.right) / 2 for r in vertical)
+    if len(ys) < 3 or len(xs) < 3:
+        return None
+    inside = [
+        w for w in words
+        if xs[0] - 1 <= (w.left + w.right) / 2 <= xs[-1] + 1
+        and ys[0] - 1 <= (w.top + w.bottom) / 2 <= ys[-1] + 1
+    ]  # fmt: skip
+    if not inside:
+        return None
+    cells = _cells(inside, xs, ys, horizontal, vertical)
+    filled = sum(bool(cell.text) for cell in cells)
+    if len(cells) < 4 or filled < 3:
+        return None
+    return Table(xs[0], ys[0], xs[-1], ys[-1], len(ys) - 1, len(xs) - 1, cells, inside)
+
+
+def _cells(
+    words: Sequence[_Word],
+    xs: Sequence[float],
+    ys: Sequence[float],
+    horizontal: Sequence[_Rule],
+    vertical: Sequence[_Rule],
+) -> list[Cell]:
+    """Grid squares, joined where no rule lies between them."""
+    taken: set[tuple[int, int]] = set()
+    cells: list[Cell] = []
+    for row in range(len(ys) - 1):
+        for column in range(len(xs) - 1):
+            if (row, column) in taken:
+                continue
+            across = 1
+            while column + across < len(xs) - 1 and not _covered(
+                vertical, xs[column + across], (ys[row] + ys[row + 1]) / 2, upright=True
+            ):
+                across += 1
+            down = 1
+            while row + down < len(ys) - 1 and not _covered(
+                horizontal, ys[row + down], (xs[column] + xs[column + across]) / 2, upright=False
+            ):
+                down += 1
+            square = {
+                (r, c) for r in range(row, row + down) for c in range(column, column + across)
+            }
+            if square & taken:
+                square, down, across = {(row, column)}, 1, 1
+            taken |= square
+            box = (xs[column], ys[row], xs[column + across], ys[row + down])
+            cells.append(Cell(row, column, _text_in(words, box), down, across))
+    return cells
+
+
+def _covered(rules: Sequence[_Rule], at: float, along: float, *, upright: bool) -> bool:
+    for rule in rules:
+        if upright:
+            near, spans = (
+                abs((rule.left + rule.right) / 2 - at),
+                rule.top - 1 <= along <= rule.bottom + 1,
+            )
+        else:
+            near, spans = (
+                abs((rule.top + rule.bottom) / 2 - at),
+                rule.left - 1 <= along <= rule.right + 1,
+            )
+        if near < _TOUCH and spans:
+            return True
+    return False
+
+
+def _text_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> str:
+    left, top, right, bottom = box
+    inside = [
+        w for w in words
+        if left <= (w.left + w.right) / 2 < right and top <= (w.top + w.bottom) / 2 < bottom
+    ]  # fmt: skip
+    return " ".join(w.text for w in _read(inside))
+
+
+def _read(words: Iterable[_Word]) -> list[_Word]:
+    """Words of a cell line by line."""
+    lines: list[list[_Word]] = []
+    for word in sorted(words, key=lambda w: ((w.top + w.bottom) / 2, w.left)):
+        middle = (word.top + word.bottom) / 2
+        if lines and lines[-1][0].top <= middle <= lines[-1][0].bottom:
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+    return [word for line in lines for word in sorted(line, key=lambda w: w.left)]
+
+
+# --- unruled ----------------------------------------------------------------------------------
+
+_Segment = tuple[float, float, list[_Word]]
+
+
+def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
+    """A table that starts with the first of `lines`, and how many lines it takes."""
+    rows: list[list[_Segment]] = []
+    for line in lines:
+        segments = _segments(line)
+        if len(segments) < 2 or (rows and not _aligned(rows, segments)):
+            break
+        if rows and _distance(rows[-1], segments) > 3.0 * segments[0][2][0].size:
+            break
+        rows.append(segments)
+    if len(rows) < _LEAST_ROWS:
+        return None, 0
+    cuts = _cuts(rows)
+    if not cuts or not _tabular(rows):
+        return None, 0
+    words = [w for row in rows for _, _, part in row for w in part]
+    cells = [
+        Cell(r, c, text)
+        for r, row in enumerate(rows)
+        for c, text in enumerate(_row_texts(row, cuts))
+    ]
+    table = Table(
+        min(w.left for w in words), min(w.top for w in words),
+        max(w.right for w in words), max(w.bottom for w in words),
+        len(rows), len(cuts) + 1, cells, words,
+    )  # fmt: skip
+    return table, len(rows)
+
+
+def _segments(line: Sequence[_Word]) -> list[_Segment]:
+    """Runs of words with no wide gap in them."""
+    parts: list[list[_Word]] = []
+    for word in sorted(line, key=lambda w: w.left):
+        if parts and word.left - parts[-1][-1].right < _FAR * word.size:
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+    return [(part[0].left, part[-1].right, part) for part in parts]
+
+
+def _aligned(rows: Sequence[Sequence[_Segment]], segments: Sequence[_Segment]) -> bool:
+    """Each segment keeps to the stripes of the rows above: it overlaps at most one in each row."""
+    last = rows[-1]
+    if abs(len(last) - len(segments)) > max(1, len(last) // 2):
+        return False
+    hits = 0
+    for left, right, _ in segments:
+        over = [s for s in last if s[0] < right and left < s[1]]
+        if len(over) > 1:
+            return False
+        hits += len(over)
+    return hits >= min(len(last), len(segments)) - 1 and hits >= 1
+
+
+def _distance(above: Sequence[_Segment], below: Sequence[_Segment]) -> float:
+    return min(p[2][0].top for p in below) - max(p[2][0].bottom for p in above)
+
+
+def _cuts(rows: Sequence[Sequence[_Segment]]) -> list[float]:
+    """Stripes that no row's text enters, as x positions."""
+    spans = sorted((left, right) for row in rows for left, right, _ in row)
+    merged: list[tuple[float, float]] = []
+    for left, right in spans:
+        if merged and left <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        else:
+            merged.append((left, right))
+    return [(a[1] + b[0]) / 2 for a, b in pairwise(merged)]
+
+
+def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
+    """Short cells, not lines of running text or a list with marks."""
+    segments = [part for row in rows for _, _, part in row]
+    words = sum(map(len, segments)) / len(segments)
+    marks = sum(len(row[0][2]) == 1 and len(row[0][2][0].text) <= 3 for row in rows)
+    if len(rows[0]) == 2 and marks == len(rows) and words > 3:
+        return False
+    return words < 9
+
+
+def _row_texts(row: Sequence[_Segment], cuts: Sequence[float]) -> list[str]:
+    texts = [""] * (len(cuts) + 1)
+    for left, right, part in row:
+        column = sum((left + right) / 2 > cut for cut in cuts)
+        texts[column] = (texts[column] + " " + " ".join(w.text for w in part)).strip()
+    return texts
