@@ -239,9 +239,9 @@ def test_compose_accepts_the_files(tmp_path: Path) -> None:
     if tool is None:
         pytest.skip("docker-compose is not installed: apt-get install docker-compose")
     make_env(tmp_path)
-    files = ["-f", DEPLOY / "compose.yaml", "-f", DEPLOY / "compose.tls.yaml"]
+    files = ["-f", str(DEPLOY / "compose.yaml"), "-f", str(DEPLOY / "compose.tls.yaml")]
     done = subprocess.run(
-        [tool, "--env-file", tmp_path / ".env", *files, "config", "--quiet"],
+        [tool, "--env-file", str(tmp_path / ".env"), *files, "config", "--quiet"],
         env={"PATH": os.environ["PATH"], "KB_PUBLIC_HOST": "kb.example.org"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
