@@ -43,8 +43,8 @@ check: setup  ## Format, lint, types, import directions, generated files
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m contracts.schema
-	git diff --exit-code -- contracts/schemas
+	$(MAKE) --no-print-directory schemas flow
+	git diff --exit-code -- contracts/schemas README.md
 
 fmt: setup  ## Format, and repair what can be
 	$(BIN)/ruff format .
@@ -56,8 +56,11 @@ chaos: setup  ## The crash test: kill -9 at random, nothing lost, nothing twice
 bench: setup  ## The figures of eval/RESULTS.md
 	@$(BIN)/python -m eval.bench $(ARGS)
 
-flow: setup  ## The flow table
-	@$(BIN)/python -c "from contracts.flow import table; print(table())"
+flow: setup  ## The flow table in README.md, from the code
+	@$(BIN)/python -c "import pathlib, re; from contracts.flow import table; \
+	  f = pathlib.Path('README.md'); \
+	  f.write_text(re.sub(r'(<!-- flow -->\n).*?(\n<!-- /flow -->)', \
+	    lambda m: m[1] + table() + m[2], f.read_text(), flags=re.S))"
 
 schemas: setup  ## JSON Schemas of all events, from the code
 	@$(BIN)/python -m contracts.schema

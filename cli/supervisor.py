@@ -80,6 +80,7 @@ class Supervisor:
     environ: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._longest_pause = float(self.environ.get("KB_RESTART_PAUSE_MAX") or 30)
         self._run_id = secrets.token_hex(16)
         self._kept: list[Kept] = []
         self._stop = False
@@ -244,8 +245,9 @@ class Supervisor:
                 kept.pid = None
                 lived = now - kept.started_at
                 kept.failures = 1 if lived > _STABLE_SECONDS else kept.failures + 1
-                kept.next_start = now + pause(kept.failures)
-                self.say(f"{kept.child.name} ended; again in {pause(kept.failures):g} s")
+                wait = pause(kept.failures, self._longest_pause)
+                kept.next_start = now + wait
+                self.say(f"{kept.child.name} ended; again in {wait:g} s")
             if kept.pid is None and now >= kept.next_start and not self._stop:
                 self._again(kept, now)
 
@@ -255,7 +257,7 @@ class Supervisor:
             self._launch(kept)
         except (KbError, OSError) as error:
             kept.failures += 1
-            kept.next_start = now + pause(kept.failures)
+            kept.next_start = now + pause(kept.failures, self._longest_pause)
             self.say(f"{kept.child.name}: {error}")
 
     # -- stopping -----------------------------------------------------------
@@ -292,9 +294,9 @@ class Supervisor:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def pause(failures: int) -> float:
-    """Seconds before start number `failures` + 1 in a row: 0.5, 1, 2, … 30."""
-    return float(min(0.5 * 2 ** (failures - 1), 30))
+def pause(failures: int, longest: float) -> float:
+    """Seconds before start number `failures` + 1 in a row: 0.5, 1, 2, … `longest`."""
+    return float(min(0.5 * 2 ** (failures - 1), longest))
 
 
 def _complaint(child: Child) -> str:

@@ -87,7 +87,8 @@ def test_nobody_answers_on_a_closed_port() -> None:
 
 
 def test_pauses_grow_and_have_an_end() -> None:
-    assert [pause(n) for n in (1, 2, 3, 20)] == [0.5, 1, 2, 30]
+    assert [pause(n, 30) for n in (1, 2, 3, 20)] == [0.5, 1, 2, 30]
+    assert pause(20, 0.5) == 0.5
 
 
 def test_the_tail_of_a_missing_log_is_empty(tmp_path: Path) -> None:
