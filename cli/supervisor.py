@@ -296,7 +296,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def pause(failures: int, longest: float) -> float:
     """Seconds before start number `failures` + 1 in a row: 0.5, 1, 2, … `longest`."""
-    return float(min(0.5 * 2 ** (failures - 1), longest))
+    return float(min(0.5 * 2 ** min(failures - 1, 16), longest))
 
 
 def _complaint(child: Child) -> str:

@@ -4,14 +4,22 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
+@overload
 async def eventually(
-    predicate: Callable[[], T | Awaitable[T]], *, deadline: float = 15.0, every: float = 0.02
-) -> T:
+    predicate: Callable[[], Awaitable[T]], *, deadline: float = ..., every: float = ...
+) -> T: ...
+@overload
+async def eventually(
+    predicate: Callable[[], T], *, deadline: float = ..., every: float = ...
+) -> T: ...
+async def eventually(
+    predicate: Callable[[], Any], *, deadline: float = 15.0, every: float = 0.02
+) -> Any:
     """The first truthy result of `predicate` (plain or async) within `deadline` seconds.
 
     An AssertionError inside the predicate counts as "not yet".
@@ -24,7 +32,7 @@ async def eventually(
         last: object
         try:
             result = predicate()
-            value: T = await result if inspect.isawaitable(result) else result
+            value = await result if inspect.isawaitable(result) else result
             if value:
                 return value
             last = value

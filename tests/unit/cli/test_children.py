@@ -87,7 +87,7 @@ def test_nobody_answers_on_a_closed_port() -> None:
 
 
 def test_pauses_grow_and_have_an_end() -> None:
-    assert [pause(n, 30) for n in (1, 2, 3, 20)] == [0.5, 1, 2, 30]
+    assert [pause(n, 30) for n in (1, 2, 3, 20, 5000)] == [0.5, 1, 2, 30, 30]
     assert pause(20, 0.5) == 0.5
 
 
