@@ -20,9 +20,10 @@ import numpy as np
 from contracts.artifacts import ParsedDocument, embedded_text
 from eval.bench.report import Row
 from eval.corpus import documents
-from kernel.db import pool, queries
+from kernel.db import pool
 from kernel.embedded import EmbeddedPostgres
 from kernel.embedder import EmbedderSettings, load_embedder
+from kernel.keyword_index import KeywordIndex
 from kernel.keywords import analyse, query_terms, tsvector
 from kernel.language import detect
 from kernel.media import sniff
@@ -33,6 +34,7 @@ from services.converter.settings import ConverterSettings
 from services.indexer.chunker import Cut, cut
 from services.indexer.index import slices
 from services.scanner.domain import scan
+from services.scanner.ruleset import default_ruleset
 from tests.stack import Stack
 
 COUNT = 60
@@ -99,9 +101,9 @@ async def _loop(files: list[tuple[str, bytes]], folder: Path) -> tuple[float, in
 async def _one(path: tuple[Path, str], cell: ParseCell, embedder: Any, vectors: Any, options: Cut) -> int:
     """One document through the functions of the line."""
     parsed: ParsedDocument = (await cell.parse(*path)).document
-    scan(parsed.markdown, parsed.hidden, parsed.meta.title)
+    scan(parsed.markdown, parsed.hidden, parsed.meta.title, default_ruleset())
     body, meta = canonical(parsed, path[0].stem)
-    scan(body, (), meta.title)
+    scan(body, (), meta.title, default_ruleset())
     source_id = f"{abs(hash(path[0].name)):064x}"
     chunks = cut(body, meta.title, source_id, meta.language, options)
     texts = [embedded_text(meta.title, c, p) for c, p in zip(chunks, slices(body.encode(), chunks), strict=True)]
@@ -190,22 +192,16 @@ async def _parts(stack: Stack) -> dict[str, float]:
         generation = await db.fetchval("SELECT generation FROM read.active WHERE project = 'default'")
         collection, now = f"default__g{generation}", datetime.now(UTC)
         known: dict[str, np.ndarray[Any, Any]] = {q: await embedder.embed_query(q) for q in QUESTIONS}
-        keyword = queries("kernel.sql", "keywords")
+        keywords, flt = KeywordIndex(db), VectorFilter(as_of=now)
 
         async def embed(question: str) -> None:
             await embedder.embed_query(question)
 
         async def dense(question: str) -> None:
-            await vectors.search(collection, known[question], VectorFilter(as_of=now), 50)
+            await vectors.search(collection, known[question], flt, 50)
 
         async def words(question: str) -> None:
-            asked = query_terms(question)
-            rows = keyword.search_keywords(
-                db, terms=asked.terms, groups=asked.groups, required=asked.required,
-                tsquery=asked.tsquery("or"), complete_first=False, project="default",
-                generation=generation, moment=now, languages=[], documents=[], heading_prefix=[], limit=50,
-            )  # fmt: skip
-            [r async for r in rows]
+            await keywords.search("default", generation, query_terms(question), flt, limit=50)
 
         return {"embed": await _p50(embed), "vectors": await _p50(dense), "keywords": await _p50(words)}
     finally:

@@ -8,10 +8,11 @@ from typing import Any
 from contracts.http import Hit, QueryReply, QueryRequest
 from kernel.db import queries
 from kernel.embedder import Embedder
+from kernel.keyword_index import KeywordIndex
 from kernel.keywords import Mode, query_terms
 from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
-from kernel.vectors import VectorFilter, VectorHit, VectorIndex, collection_name
+from kernel.vectors import VectorFilter, VectorIndex, collection_name
 from services.search.domain import Fused, fence, rrf
 from services.search.projection import Projection
 
@@ -29,6 +30,11 @@ class Scope:
     generation: int
     moment: datetime | None
 
+    @property
+    def filter(self) -> VectorFilter:
+        """For both legs."""
+        return VectorFilter(as_of=self.moment, include_historical=self.moment is None)
+
 
 class Engine:
     """Answers `QueryRequest`s."""
@@ -45,7 +51,7 @@ class Engine:
         self._projection = projection
         self._embedder, self._vectors = embedder, vectors
         self._sql = queries("services.search", "queries")
-        self._keyword_sql = queries("kernel.sql", "keywords")
+        self._keywords = KeywordIndex(event_log.pool)
         self._mode = mode
 
     async def query(self, request: QueryRequest) -> QueryReply:
@@ -73,34 +79,23 @@ class Engine:
     async def _dense(self, query: str, scope: Scope, depth: int) -> list[Key]:
         with QUERY_SECONDS.labels("embed").time():
             vector = await self._embedder.embed_query(query)
-        flt = VectorFilter(as_of=scope.moment, include_historical=scope.moment is None)
         with QUERY_SECONDS.labels("dense").time():
-            hits: list[VectorHit] = await self._vectors.search(
-                collection_name(scope.project, scope.generation), vector, flt, depth
+            hits = await self._vectors.search(
+                collection_name(scope.project, scope.generation), vector, scope.filter, depth
             )
         return [(h.version_id, h.chunk_id) for h in hits]
 
     async def _keyword(self, query: str, scope: Scope, depth: int) -> list[Key]:
         with QUERY_SECONDS.labels("keyword").time():
-            words = query_terms(query)
-            if not words.words:
-                return []
-            rows = self._keyword_sql.search_keywords(
-                self._pool,
-                terms=words.terms,
-                groups=words.groups,
-                required=words.required,
-                tsquery=words.tsquery(self._mode),
-                complete_first=self._mode == "and_or",
-                project=scope.project,
-                generation=scope.generation,
-                moment=scope.moment,
-                languages=[],
-                documents=[],
-                heading_prefix=[],
+            hits = await self._keywords.search(
+                scope.project,
+                scope.generation,
+                query_terms(query),
+                scope.filter,
                 limit=depth,
+                mode=self._mode,
             )
-            return [(r["version_id"], r["chunk_id"]) async for r in rows]
+        return [(h.version_id, h.chunk_id) for h in hits]
 
     async def _passages(self, keys: list[Key], scope: Scope) -> dict[Key, Any]:
         rows = self._sql.passages(
