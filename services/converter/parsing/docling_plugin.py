@@ -5,6 +5,8 @@ layout stage comes before OCR, so a scan has no words yet; its converter renders
 that are made for the models. Hence a pipeline of its own stages around docling's parser and OCR.
 """
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,7 +53,12 @@ _LABELS = {
     "table": DocItemLabel.TABLE,
 }
 _BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "cmbx", "ptmb", "phvb")
+_ITALIC = ("italic", "oblique", "-it", "cmti", "ptmri", "slanted")
+_SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
 _MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
+
+
+_GLYPH_NAME = re.compile(r"[A-Z]{2}\d{4,}|GLYPH<\w+>|/?[a-z]\d{2,4}")
 
 
 class HeuristicLayoutOptions(BaseLayoutOptions):
@@ -208,19 +215,34 @@ def _words(parsed: Any, hidden: Sequence[HiddenWord]) -> Iterable[Word]:
     cells = parsed.textline_cells if scanned else parsed.word_cells
     sizes = _ocr_sizes(cells) if scanned else {}
     for cell in cells:
-        box = cell.rect.to_bounding_box()
-        text = cell.text.strip()
-        if not text or box.r <= box.l or box.b <= box.t or abs(cell.rect.angle % 6.283) > 0.2:
-            continue
-        font = str(getattr(cell, "font_name", "")).lower()
-        word = Word(
-            text, box.l, box.t, box.r, box.b,
-            size=sizes.get(id(cell), box.b - box.t),
-            bold=any(mark in font for mark in _BOLD),
-            mono=any(mark in font for mark in _MONO),
-        )  # fmt: skip
-        if not any(_same(word, unseen) for unseen in hidden):
+        word = _word(cell, sizes)
+        if word is not None and not any(_same(word, unseen) for unseen in hidden):
             yield word
+
+
+def _word(cell: Any, sizes: dict[int, float]) -> Word | None:
+    """None for what cannot be read: glyphs without a character, and slanted text."""
+    box = cell.rect.to_bounding_box()
+    text = cell.text.strip()
+    font = str(getattr(cell, "font_name", "")).lower()
+    if any(mark in font for mark in _SYMBOLS) and (len(text) == 1 or _GLYPH_NAME.fullmatch(text)):
+        text = "•"
+    turn = cell.rect.angle % math.pi
+    upright = min(turn, math.pi - turn) < 0.2
+    unreadable = text.count("\ufffd") * 3 > len(text)
+    if not text or unreadable or box.r <= box.l or box.b <= box.t:
+        return None
+    if not upright and abs(turn - math.pi / 2) > 0.2:
+        return None
+    height = box.b - box.t if upright else box.r - box.l
+    return Word(
+        text, box.l, box.t, box.r, box.b,
+        size=sizes.get(id(cell), height),
+        bold=any(mark in font for mark in _BOLD),
+        italic=any(mark in font for mark in _ITALIC),
+        mono=any(mark in font for mark in _MONO),
+        upright=upright,
+    )  # fmt: skip
 
 
 def _ocr_sizes(cells: Sequence[TextCell]) -> dict[int, float]:

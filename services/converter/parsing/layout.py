@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Literal
 
@@ -26,7 +27,9 @@ class Word:
     bottom: float
     size: float
     bold: bool = False
+    italic: bool = False
     mono: bool = False
+    upright: bool = True
 
     @property
     def middle(self) -> float:
@@ -58,6 +61,7 @@ class Line:
     bottom: float = 0
     size: float = 0
     bold: bool = False
+    italic: bool = False
     mono: bool = False
     text: str = ""
 
@@ -70,6 +74,7 @@ class Line:
         self.size = _main_size(self.words)
         marked = [w for w in self.words if any(map(str.isalnum, w.text))] or self.words
         self.bold = all(w.bold for w in marked)
+        self.italic = all(w.italic for w in marked)
         self.mono = all(w.mono for w in marked)
         self.text = join_words(self.words)
 
@@ -85,7 +90,9 @@ class Block:
     bottom: float
     size: float = 0
     bold: bool = False
+    italic: bool = False
     column: int = 0
+    space_above: float = 0
     lines: list[Line] = field(default_factory=list)
     table: Table | None = None
 
@@ -107,13 +114,52 @@ def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule], width: float) -
     """Blocks in reading order."""
     if not words:
         return []
+    words = [*_without_doubles(w for w in words if w.upright), *_turned_runs(words)]
     tables = ruled_tables(words, rules)
     inside = {id(word) for table in tables for word in table.words}
     flow: list[Word | Table] = [*tables, *(word for word in words if id(word) not in inside)]
     blocks: list[Block] = []
     for column, region in enumerate(_regions(flow, width)):
-        blocks += _blocks_of_column(region, column)
+        in_column = _blocks_of_column(region, column)
+        for above, block in pairwise(in_column):
+            block.space_above = block.top - above.bottom
+        blocks += in_column
     return blocks
+
+
+def _without_doubles(words: Iterable[Word]) -> Iterator[Word]:
+    """Text printed twice to look bold counts once."""
+    seen: dict[str, list[Word]] = {}
+    for word in words:
+        twins = seen.setdefault(word.text, [])
+        near = 0.25 * word.size
+        if not any(abs(t.left - word.left) < near and abs(t.top - word.top) < near for t in twins):
+            twins.append(word)
+            yield word
+
+
+def _turned_runs(words: Iterable[Word]) -> Iterator[Word]:
+    """Words of text set upwards or downwards, each run of them as one word."""
+    run: list[Word] = []
+    turned = (w for w in words if not w.upright)
+    for word in sorted(turned, key=lambda w: (round((w.left + w.right) / 6), -w.top)):
+        if run and (
+            abs(word.left - run[-1].left) > word.size or run[-1].top - word.bottom > 1.5 * word.size
+        ):
+            yield _as_one(run)
+            run = []
+        run.append(word)
+    if run:
+        yield _as_one(run)
+
+
+def _as_one(run: Sequence[Word]) -> Word:
+    return Word(
+        " ".join(w.text for w in run),
+        min(w.left for w in run), min(w.top for w in run),
+        max(w.right for w in run), max(w.bottom for w in run),
+        size=run[0].size, bold=run[0].bold, upright=False,
+    )  # fmt: skip
 
 
 def join_words(words: Iterable[Word]) -> str:
@@ -155,6 +201,8 @@ def _rows(items: Iterable[Word | Table]) -> list[list[Word | Table]]:
 def _level(word: Word, row: Sequence[Word | Table]) -> bool:
     """Whether `word` overlaps the row's tallest word by half of the smaller one's height."""
     tallest = max((w for w in row if isinstance(w, Word)), key=lambda w: w.bottom - w.top)
+    if not (word.upright and tallest.upright):
+        return False
     overlap = min(word.bottom, tallest.bottom) - max(word.top, tallest.top)
     return overlap > 0.5 * min(word.bottom - word.top, tallest.bottom - tallest.top)
 
@@ -210,7 +258,7 @@ def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float)
             gap = min(after) - max(before)
             support += gap >= 0.9 * size
             against += gap < 0.9 * size
-    return support - against if support >= max(4, 0.25 * len(rows)) else 0
+    return support - against if support >= max(3, 0.2 * len(rows)) else 0
 
 
 def _centre_of_gutter(
@@ -235,16 +283,21 @@ def _looks_like_columns(rows: Sequence[Sequence[Word | Table]], x: float, size: 
         ):
             if items and all(isinstance(i, Word) for i in items):
                 side.append((items[0].left, items[-1].right, len(items)))
-    return all(_fills(side, size) for side in (left, right))
-
-
-def _fills(spans: Sequence[tuple[float, float, int]], size: float) -> bool:
-    if len(spans) < 4:
+    if not left or not right:
         return False
-    start, end = min(s[0] for s in spans), max(s[1] for s in spans)
-    wide = end - start
-    full = sum((stop - begin) > 0.75 * wide for begin, stop, _ in spans) / len(spans)
-    return wide > 8 * size and full >= 0.4 and median(s[2] for s in spans) >= 3
+    strong, weak = sorted((left, right), key=len, reverse=True)
+    wide = max(s[1] for s in strong) - min(s[0] for s in strong)
+    # The last column of a text may hold a few lines only.
+    least = 4 if len(strong) < 12 else 1
+    return _fills(strong, wide, 4, size) and _fills(weak, wide, least, size)
+
+
+def _fills(spans: Sequence[tuple[float, float, int]], wide: float, least: int, size: float) -> bool:
+    own = max(s[1] for s in spans) - min(s[0] for s in spans)
+    if len(spans) < least or not 8 * size < own < 1.5 * wide:
+        return False
+    full = sum((stop - begin) > 0.75 * min(wide, own) for begin, stop, _ in spans) / len(spans)
+    return full >= 0.4 and median(s[2] for s in spans) >= 3
 
 
 def _zones(
@@ -295,7 +348,9 @@ def _blocks_of_lines(lines: list[Line], column: int) -> list[Block]:
     start = 0
     index = 0
     while index < len(lines):
-        table, used = unruled_table([line.words for line in lines[index:]])
+        table, used = None, 0
+        if not lines[index].mono:
+            table, used = unruled_table([line.words for line in lines[index : index + 200]])
         if table is None:
             index += 1
             continue
@@ -311,7 +366,7 @@ def _paragraphs(lines: Sequence[Line], column_lines: Sequence[Line], column: int
         return []
     margin = _Margin(column_lines)
     groups: list[list[Line]] = [[lines[0]]]
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         if margin.breaks(before, line, groups[-1]):
             groups.append([line])
         else:
@@ -336,6 +391,7 @@ def _text_block(lines: list[Line], column: int) -> Block:
         max(line.bottom for line in lines),
         size=_main_size(word for line in lines for word in line.words),
         bold=all(line.bold for line in lines),
+        italic=all(line.italic for line in lines),
         column=column,
         lines=lines,
     )
@@ -353,7 +409,7 @@ class _Margin:
         self.right = rights[int(len(rights) * 0.9) if len(rights) > 1 else 0]
         steps = [
             b.top - a.top
-            for a, b in zip(lines, lines[1:], strict=False)
+            for a, b in pairwise(lines)
             if abs(a.size - b.size) < 0.6 and 0 < b.top - a.top < 2.2 * a.size
         ]
         self.leading = median(steps) / body if steps else 1.2
@@ -365,6 +421,8 @@ class _Margin:
         if abs(before.size - line.size) > max(0.6, 0.07 * size):
             return True
         if before.bold != line.bold or before.mono != line.mono:
+            return True
+        if before.italic != line.italic and len(group) == 1:
             return True
         if step > max(1.25 * self._leading_of(group), 1.15) * size or step < 0:
             return True

@@ -78,9 +78,18 @@ def structure(
 # --- running heads ----------------------------------------------------------------------------
 
 
-def _shape(text: str) -> str:
-    """Text with its numbers blotted out: the same on every page for a running head."""
-    return re.sub(r"\d+|\b[ivxlc]+\b", "#", text.strip().lower())
+def _shapes(text: str, page: int) -> list[str]:
+    """What a running head keeps from page to page: all of it, or all but the page's number.
+
+    A number counts as the page's if it grows with the pages: `Article 5` at the head of one page
+    and `Article 9` at the head of the next are headings.
+    """
+    text = text.strip().lower()
+    shapes = [text]
+    for match in re.finditer(r"\d{1,4}", text):
+        rest = f"{text[: match.start()]}#{text[match.end() :]}"
+        shapes.append(f"{rest} {int(match[0]) - page}")
+    return shapes
 
 
 def _outer_lines(page: Page) -> Iterator[Line]:
@@ -94,19 +103,33 @@ def _running_lines(pages: Sequence[Page]) -> set[tuple[int, int]]:
     seen: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for page in pages:
         for line in _outer_lines(page):
-            seen[_shape(line.text), round(line.top / 6)].add(page.number)
+            for shape in _shapes(line.text, page.number):
+                seen[shape, round(line.top / 6)].add(page.number)
     least = max(2, min(4, len(pages) // 5))
     running: set[tuple[int, int]] = set()
     for page in pages:
         for line in _outer_lines(page):
-            place = round(line.top / 6)
-            returns = len(
-                set().union(*(seen.get((_shape(line.text), place + d), ()) for d in (-1, 0, 1)))
+            places = [round(line.top / 6) + d for d in (-1, 0, 1)]
+            returns = max(
+                len(set().union(*(seen.get((shape, place), ()) for place in places)))
+                for shape in _shapes(line.text, page.number)
             )
-            edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
-            if returns >= least or (edge and _PAGE_NUMBER.match(line.text)):
+            if returns >= least or _is_folio(line, page):
                 running.add((page.number, id(line)))
     return running
+
+
+def _is_folio(line: Line, page: Page) -> bool:
+    """A page number at the very edge, alone or with the name of the chapter."""
+    top, bottom = line.bottom < 0.09 * page.height, line.top > 0.9 * page.height
+    if not (top or bottom):
+        return False
+    if _PAGE_NUMBER.match(line.text):
+        return True
+    numbered = re.search(r"^\d{1,4}\s+\D|\D\s\d{1,4}$", line.text) is not None
+    others = [b for b in page.blocks for o in b.lines if o is not line]
+    gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
+    return numbered and min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
 
 
 def _without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:
@@ -243,11 +266,26 @@ def _is_heading(
         return False
     if text.endswith(":") and block.size < body_size * 1.12:
         return False
-    if text[:1].islower() or not _stands_out(block, body_size, body_bold):
+    if text[:1].islower():
         return False
+    if not _stands_out(block, body_size, body_bold):
+        return _is_italic_heading(block, text, body_size)
     if crowded:
         return block.size >= body_size * 1.3
     return len(block.lines) <= 3 or block.size >= body_size * 1.4
+
+
+def _is_italic_heading(block: Block, text: str, body_size: float) -> bool:
+    """A short line in italics on its own, with space above and no full stop."""
+    return (
+        block.italic
+        and len(block.lines) == 1
+        and len(text) < 80
+        and block.size >= 0.95 * body_size
+        and block.space_above > 0.6 * block.size
+        and text[:1].isupper()
+        and not re.search(r"[.,;:!?)\d]$", text)
+    )
 
 
 def _numbered_or_legal(text: str) -> bool:
@@ -290,11 +328,10 @@ def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
     rest = [e for e in headings if e is not title]
     if title is not None:
         title.kind = "title"
-    styles = sorted({_style(e) for e in rest})
     outlined = _outline_levels(rest, titles)
+    styled = _style_levels(rest)
     for element in rest:
-        level = outlined.get(id(element)) or styles.index(_style(element)) + 1
-        element.level = min(level, 5)
+        element.level = min(outlined.get(id(element)) or styled[id(element)], 5)
 
 
 def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element | None:
@@ -308,22 +345,37 @@ def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element 
     return None
 
 
-def _style(element: Element) -> tuple[float, int, int, int]:
-    """Sorts the weightiest first. Sizes within half a point are one."""
+def _style_levels(headings: Sequence[Element]) -> dict[int, int]:
+    """Levels by size, then weight, then rank in the law, then depth of the number.
+
+    Sizes that differ by less than a tenth are one. A size that is used once, on a cover say, does
+    not open a level of its own.
+    """
+    sizes = sorted({e.block.size for e in headings}, reverse=True)
+    counts = Counter(e.block.size for e in headings)
+    classes: list[float] = []
+    for size in sizes:
+        near = bool(classes) and size > 0.92 * classes[-1]
+        lonely = bool(classes) and counts[size] == 1 and len(headings) > 4
+        if not near and not lonely:
+            classes.append(size)
+    styles = {id(e): _style(e, classes) for e in headings}
+    order = sorted(set(styles.values()))
+    return {key: order.index(style) + 1 for key, style in styles.items()}
+
+
+def _style(element: Element, classes: Sequence[float]) -> tuple[int, int, int, int]:
+    """Sorts the weightiest first."""
     block, text = element.block, element.text
     rank = legal_rank(text)
-    return (
-        -round(block.size),
-        0 if block.bold else 1,
-        99 if rank is None else rank,
-        number_depth(text) or 1,
-    )
+    size = sum(block.size <= 0.92 * c for c in classes)
+    return size, 0 if block.bold else 1, 9 if rank is None else rank, number_depth(text) or 1
 
 
 def _outline_levels(headings: Sequence[Element], titles: dict[str, int]) -> dict[int, int]:
     """Levels from the PDF's outline, if it knows most of the headings."""
     known = {id(e): titles[_key(e.text)] + 1 for e in headings if _key(e.text) in titles}
-    if len(known) * 2 < len(headings):
+    if not known or len(known) * 2 < len(headings):
         return {}
     deepest = max(known.values())
     return {id(e): known.get(id(e), deepest + 1) for e in headings}

@@ -32,6 +32,7 @@ class Cell:
     text: str
     row_span: int = 1
     column_span: int = 1
+    lines: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -101,6 +102,11 @@ def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
     vertical = [r for r in rules if not r.horizontal]
     ys = _merged((r.top + r.bottom) / 2 for r in horizontal)
     xs = _merged((r.left + r.right) / 2 for r in vertical)
+    if len(ys) < 2 or len(xs) < 2:
+        return None
+    # Tables are often open at the sides, or at head and foot.
+    xs = _merged([*xs, min(r.left for r in horizontal), max(r.right for r in horizontal)])
+    ys = _merged([*ys, min(r.top for r in vertical), max(r.bottom for r in vertical)])
     if len(ys) < 3 or len(xs) < 3:
         return None
     inside = [
@@ -114,7 +120,39 @@ def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
     filled = sum(bool(cell.text) for cell in cells)
     if len(cells) < 4 or filled < 3:
         return None
-    return Table(xs[0], ys[0], xs[-1], ys[-1], len(ys) - 1, len(xs) - 1, cells, inside)
+    cells, rows = _split_rows(cells, len(ys) - 1)
+    return Table(xs[0], ys[0], xs[-1], ys[-1], rows, len(xs) - 1, cells, inside)
+
+
+def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
+    """Rows of figures set close, with no rule between them, as rows of their own."""
+    split: list[Cell] = []
+    shift = 0
+    for row in range(rows):
+        own = [cell for cell in cells if cell.row == row]
+        counts = [len(cell.lines) for cell in own if cell.text]
+        most = max(counts, default=0)
+        many = [cell for cell in own if len(cell.lines) == most]
+        short = sum(len(line.split()) <= 2 for cell in many for line in cell.lines)
+        divisible = (
+            most > 1
+            and len(many) >= max(3, 0.6 * len(counts))
+            and short >= 0.8 * most * len(many)
+            and all(cell.row_span == 1 for cell in own)
+        )
+        for cell in own:
+            split += _divided(cell, most if divisible else 1, row + shift)
+        shift += most - 1 if divisible else 0
+    return split, rows + shift
+
+
+def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
+    if parts > 1 and len(cell.lines) == parts:
+        return [
+            Cell(row + n, cell.column, line, 1, cell.column_span)
+            for n, line in enumerate(cell.lines)
+        ]
+    return [Cell(row, cell.column, cell.text, cell.row_span + parts - 1, cell.column_span)]
 
 
 def _cells(
@@ -148,7 +186,8 @@ def _cells(
                 square, down, across = {(row, column)}, 1, 1
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
-            cells.append(Cell(row, column, _text_in(words, box), down, across))
+            lines = _lines_in(words, box)
+            cells.append(Cell(row, column, " ".join(lines), down, across, lines))
     return cells
 
 
@@ -169,16 +208,16 @@ def _covered(rules: Sequence[_Rule], at: float, along: float, *, upright: bool) 
     return False
 
 
-def _text_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> str:
+def _lines_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> list[str]:
     left, top, right, bottom = box
     inside = [
         w for w in words
         if left <= (w.left + w.right) / 2 < right and top <= (w.top + w.bottom) / 2 < bottom
     ]  # fmt: skip
-    return " ".join(w.text for w in _read(inside))
+    return [" ".join(w.text for w in line) for line in _read(inside)]
 
 
-def _read(words: Iterable[_Word]) -> list[_Word]:
+def _read(words: Iterable[_Word]) -> list[list[_Word]]:
     """Words of a cell line by line."""
     lines: list[list[_Word]] = []
     for word in sorted(words, key=lambda w: ((w.top + w.bottom) / 2, w.left)):
@@ -187,7 +226,7 @@ def _read(words: Iterable[_Word]) -> list[_Word]:
             lines[-1].append(word)
         else:
             lines.append([word])
-    return [word for line in lines for word in sorted(line, key=lambda w: w.left)]
+    return [sorted(line, key=lambda w: w.left) for line in lines]
 
 
 # --- unruled ----------------------------------------------------------------------------------
@@ -197,14 +236,7 @@ _Segment = tuple[float, float, list[_Word]]
 
 def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
     """A table that starts with the first of `lines`, and how many lines it takes."""
-    rows: list[list[_Segment]] = []
-    for line in lines:
-        segments = _segments(line)
-        if len(segments) < 2 or (rows and not _aligned(rows, segments)):
-            break
-        if rows and _distance(rows[-1], segments) > 3.0 * segments[0][2][0].size:
-            break
-        rows.append(segments)
+    rows, used = _rows_of_table(lines)
     if len(rows) < _LEAST_ROWS:
         return None, 0
     cuts = _cuts(rows)
@@ -221,7 +253,40 @@ def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
         max(w.right for w in words), max(w.bottom for w in words),
         len(rows), len(cuts) + 1, cells, words,
     )  # fmt: skip
-    return table, len(rows)
+    return table, used
+
+
+def _rows_of_table(lines: Sequence[Sequence[_Word]]) -> tuple[list[list[_Segment]], int]:
+    """Rows from the first line on, wrapped cells joined, and the number of lines."""
+    rows: list[list[_Segment]] = []
+    used = 0
+    for line in lines:
+        segments = _segments(line)
+        size = segments[0][2][0].size
+        gap = _distance(rows[-1], segments) if rows else 0.0
+        if rows and _wraps(rows[-1], segments) and gap < 0.6 * size:
+            rows[-1] = _with_wrapped(rows[-1], segments)
+        elif len(segments) > 1 and (not rows or (_aligned(rows, segments) and gap <= 3.0 * size)):
+            rows.append(segments)
+        else:
+            break
+        used += 1
+    return rows, used
+
+
+def _wraps(above: Sequence[_Segment], below: Sequence[_Segment]) -> bool:
+    """Nothing under the first column, and all that there is starts under another one's start."""
+    starts = [left for left, _, _ in above[1:]]
+    return all(any(abs(left - start) < 3 for start in starts) for left, _, _ in below)
+
+
+def _with_wrapped(above: Sequence[_Segment], below: Sequence[_Segment]) -> list[_Segment]:
+    joined: list[_Segment] = []
+    for left, right, words in above:
+        more = [s for s in below if abs(s[0] - left) < 3]
+        extra = [word for segment in more for word in segment[2]]
+        joined.append((left, max([right, *(s[1] for s in more)]), [*words, *extra]))
+    return joined
 
 
 def _segments(line: Sequence[_Word]) -> list[_Segment]:
@@ -250,7 +315,7 @@ def _aligned(rows: Sequence[Sequence[_Segment]], segments: Sequence[_Segment]) -
 
 
 def _distance(above: Sequence[_Segment], below: Sequence[_Segment]) -> float:
-    return min(p[2][0].top for p in below) - max(p[2][0].bottom for p in above)
+    return min(p[2][0].top for p in below) - max(w.bottom for p in above for w in p[2])
 
 
 def _cuts(rows: Sequence[Sequence[_Segment]]) -> list[float]:
