@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from services.scanner.normalise import regions
+from services.scanner.normalise import has_strange_characters, regions
 
 MAX_DEPTH = 4
 MAX_BYTES = 8_000_000
@@ -43,7 +43,7 @@ class Decoded:
 class Scheme:
     """One encoding: where it may be, and how to read it.
 
-    `hints`: one of them must be in the lower-cased text. `margin`: characters around a hit that belong to it.
+    `hiding`: see `Decoded`. `strange`: it is made of invisible characters. `hints`: one of them must be in the lower-cased text. `margin`: characters around a hit that belong to it.
     Patterns are possessive and begin with what they look for, so that no text makes them slow.
     """
 
@@ -53,6 +53,7 @@ class Scheme:
     hiding: bool = True
     hints: tuple[str, ...] = ()
     margin: int = 0
+    strange: bool = False
 
     def places(self, text: str, lower: str) -> Iterable[tuple[int, int]]:
         """Where `text` may hold this encoding."""
@@ -79,7 +80,10 @@ class _Budget:
 
 def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
     lower = text.lower()
+    strange = has_strange_characters(text)
     for scheme in SCHEMES:
+        if scheme.strange and not strange:
+            continue
         for start, end in scheme.places(text, lower):
             found = text[start:end]
             for plain in _plain(scheme, found):
@@ -222,9 +226,8 @@ def _reversed(found: str) -> Iterator[str]:
     yield found[::-1]
 
 
-_WORD_HINTS = ("ignor", "disregard", "forget", "instruction", "prompt", "previous", "system")
-_WORD_HINTS += ("vergiss", "anweisung", "zanemar", "uputstv", "navodil", "игнорир", "инструкци")
-_ROT13_HINTS = tuple(codecs.decode(w, "rot13") for w in _WORD_HINTS if w.isascii())
+_WORD_HINTS = ("ignor", "disregard", "forget", "instruction", "prompt")
+_ROT13_HINTS = tuple(codecs.decode(w, "rot13") for w in _WORD_HINTS)
 _REVERSED_HINTS = tuple(w[::-1] for w in _WORD_HINTS)
 _B64 = r"[A-Za-z0-9+/_-]"
 _LINE = r"[ \t]*\r?\n[ \t>]*"
@@ -234,6 +237,10 @@ def _scheme(
     name: str, pattern: str, read: Decoder, *, margin: int = 0, hints: tuple[str, ...] = ()
 ) -> Scheme:
     return Scheme(name, re.compile(pattern), read, hiding=not margin, hints=hints, margin=margin)
+
+
+def _smuggled(name: str, pattern: str, read: Decoder) -> Scheme:
+    return Scheme(name, re.compile(pattern), read, strange=True)
 
 
 def _backwards(name: str, read: Decoder, hints: tuple[str, ...]) -> Scheme:
@@ -257,10 +264,9 @@ SCHEMES: tuple[Scheme, ...] = (
     _scheme("character-codes", r"(?<!\d)\d{2,3}(?:[\s,;]{1,2}\d{2,3}){9,}+(?!\d)", _numbers),
     _scheme("binary", r"(?<!\d)(?:[01]{8}[\s,]{0,2}+){8,}+", _binary),
     _scheme("code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes, hints=("u+",)),
-    _scheme("tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
-    _scheme("variation-selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
-    _scheme("invisible-bits", r"[\u200b-\u200d\u2060-\u2064\ufeff\u200e\u200f]{56,}",
-            _two_symbols),
+    _smuggled("tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
+    _smuggled("variation-selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
+    _smuggled("invisible-bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
     _scheme("url", r"(?:%[0-9A-Fa-f]{2})+", _url, margin=60, hints=("%",)),
     _scheme("entities", r"&#?\w{1,8};", _entities, margin=60, hints=("&",)),
     _scheme("quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, margin=60,

@@ -85,20 +85,25 @@ def variation_selectors(text: str) -> Iterator[Span]:
 
 
 _FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13f5]")
-_WORD_WITH_BOTH = re.compile(
-    r"(?<!\w)(?=\w{0,40}[A-Za-z])(?=\w{0,40}[\u0370-\u058f\u13a0-\u13f5])\w{3,60}"
-)
+_SEAM = re.compile(r"[A-Za-z][\u0370-\u058f\u13a0-\u13f5]|[\u0370-\u058f\u13a0-\u13f5][A-Za-z]")
+_WORD = re.compile(r"\w{1,60}")
 
 
 def lookalikes(text: str) -> Iterator[Span]:
     """Words mostly of Latin letters in which some are replaced by look-alikes of other scripts."""
-    if text.isascii() or not _FOREIGN.search(text):
-        return
-    for match in _WORD_WITH_BOTH.finditer(text):
-        foreign = _FOREIGN.findall(match.group())
-        latin = len(re.findall("[A-Za-z]", match.group()))
+    done = 0
+    for seam in _SEAM.finditer(text):
+        start = seam.start()
+        while start > done and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            start -= 1
+        word = _WORD.match(text, start)
+        if seam.start() < done or word is None:
+            continue
+        done = word.end()
+        foreign = _FOREIGN.findall(word.group())
+        latin = len(re.findall("[A-Za-z]", word.group()))
         if latin > len(foreign) and all(c.casefold() in LATIN_LOOKALIKES for c in foreign):
-            yield match.span()
+            yield word.span()
 
 
 _CLOAK = re.compile(
@@ -243,6 +248,11 @@ DETECTORS: dict[str, Detector] = {
     "shouting": shouting,
 }
 """By the name that a rule gives in `detector`."""
+
+STRANGE = frozenset(DETECTORS) - {
+    "lookalikes", "repeated-lines", "link-density", "stuffed-words", "shouting",
+}  # fmt: skip
+"""Those that have work only where there are invisible characters or marks of direction."""
 
 
 def inside(spans: Sequence[Span], start: int, end: int) -> bool:

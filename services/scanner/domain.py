@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from contracts.artifacts import HiddenText
 from contracts.events import Finding, Severity, Verdict
 from services.scanner.decode import decoded
-from services.scanner.detectors import DETECTORS, Quotes, Span, hidden_spans, inside
-from services.scanner.normalise import Mapped, fold, readings, refold, squeezed
-from services.scanner.ruleset import Rule, Ruleset, Scoring
+from services.scanner.detectors import DETECTORS, STRANGE, Quotes, Span, hidden_spans, inside
+from services.scanner.normalise import (
+    Mapped,
+    fold,
+    has_strange_characters,
+    readings,
+    squeezed,
+    stems,
+)
+from services.scanner.ruleset import STEM, Phrase, Rule, Ruleset, Scoring
 
 WINDOW = 32_768
 OVERLAP = 2_048
@@ -28,7 +35,6 @@ _UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "hig
 _DOWN: dict[Severity, Severity] = {"high": "medium", "medium": "low", "low": "low"}
 _RANK: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
 _COVERT = {"comment", "invisible-style", "off-page", "zero-size", "background-colour"}
-_STARTS = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +117,9 @@ def _text_hits(text: str, ruleset: Ruleset, *, covert: bool) -> Iterator[Hit]:
 
 
 def _all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
+    strange = has_strange_characters(text)
     for rule in ruleset.rules.values():
-        if rule.detector:
+        if rule.detector and (strange or rule.detector not in STRANGE):
             yield from (Hit(rule, rule.severity, *span) for span in DETECTORS[rule.detector](text))
     yield from _windows(text, ruleset)
     for passage in decoded(text):
@@ -141,38 +148,48 @@ def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
 
 
 def _window_hits(source: Mapped, view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    yield from _phrases(view, ruleset)
+    words = stems(view.text)
+    yield from _phrases(view, words, ruleset)
     yield from _expressions(view, ruleset)
-    for reading in readings(source, view):
-        yield from _phrases(reading, ruleset)
-    for word in squeezed(view):
+    for reading in readings(source, view, words):
+        yield from _phrases(reading, stems(reading.text), ruleset)
+    for word in squeezed(view, words):
         yield from _squeezed(word, ruleset)
 
 
-def _phrases(view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    text = view.text
-    starts = {word[:4] for word in _STARTS.findall(text)}
-    done: set[int] = set()
-    for stem in starts & ruleset.phrases.keys():
+def _phrases(view: Mapped, words: frozenset[str], ruleset: Ruleset) -> Iterator[Hit]:
+    tried: set[int] = set()
+    for stem in words & ruleset.phrases.keys():
         for phrase in ruleset.phrases[stem]:
-            if id(phrase) in done or any(need.isdisjoint(starts) for need in phrase.needs):
-                continue
-            done.add(id(phrase))
-            hits = 0
-            for at in _openings(text, phrase.openings):
-                match = phrase.spaced.match(text, at)
-                if match is not None and hits <= MAX_HITS:
-                    hits += 1
-                    yield _in_context(phrase.rule, view, match, ruleset)
+            if id(phrase) not in tried and not any(words.isdisjoint(n) for n in phrase.needs):
+                tried.add(id(phrase))
+                yield from _matches(phrase, view, words, ruleset)
 
 
-def _openings(text: str, openings: Sequence[str]) -> Iterator[int]:
-    for opening in openings:
-        at = text.find(opening)
-        while at >= 0:
-            if at == 0 or not text[at - 1].isalnum():
-                yield at
-            at = text.find(opening, at + 1)
+def _matches(
+    phrase: Phrase, view: Mapped, words: frozenset[str], ruleset: Ruleset
+) -> Iterator[Hit]:
+    hits = 0
+    for opening in phrase.openings:
+        if opening[:STEM] not in words:
+            continue
+        for at in _places(view.text, opening, phrase.initial):
+            match = phrase.spaced.match(view.text, at)
+            if match is not None:
+                yield _in_context(phrase.rule, view, match, ruleset)
+                hits += 1
+                if hits > MAX_HITS:
+                    return
+
+
+def _places(text: str, opening: str, initial: bool) -> Iterator[int]:
+    """Where a word begins with `opening`, at the beginning of a sentence if it must."""
+    at = text.find(opening)
+    while at >= 0:
+        before = text[max(0, at - 8) : at]
+        if not (before[-1:].isalnum() or (initial and before.rstrip(" *_")[-1:].isalnum())):
+            yield at
+        at = text.find(opening, at + 1)
 
 
 def _in_context(rule: Rule, view: Mapped, match: re.Match[str], ruleset: Ruleset) -> Hit:

@@ -9,6 +9,9 @@ ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u180e\u034f\u2061\u2062\u2063\u2064
 """Invisible characters without a reading direction; the soft hyphen is one of them."""
 
 LETTER = r"[^\W\d_]"
+STEM = 4
+"""Letters by which a word is looked up."""
+
 _MARGIN = 160  # characters around a suspicious place that its reading takes in
 _BLANK_CATEGORIES = {"Cf", "Mn", "Me"}
 _HANGUL_FILLERS = "\u115f\u1160\u3164\uffa0"
@@ -134,57 +137,75 @@ def regions(
 
 
 _SPACED = re.compile(
-    rf"(?<![^\W_])(?:[^\W_](?:[^\S\n]|\n(?!\n)|[.\-_*|/,·•~+]){{1,6}}+){{5,}}+[^\W_](?![^\W_])"
+    r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+"
 )
 _NOT_LETTER = re.compile(r"[\W_]+")
+_WORDS = re.compile(r"[^\W_]+")
 _MIXED = re.compile(r"[a-z][\u0370-\u058f\u13a0-\u13f5]|[\u0370-\u058f\u13a0-\u13f5][a-z]")
 _LEET = re.compile(r"(?:[a-z][01345789@$!|+(€]{1,2}[a-z]|(?<![\w@$])[01345789@$][a-z]{2})")
 _SPLIT = re.compile(
-    r"(?<=[^\W_])(?:\*{1,3}|~~|'{2,3}|\\|_{1,2}|-[ ]?\n[ ]{0,8}|<!--[^<>]{0,80}-->"
-    r"|</?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>)"
-    r"(?=[^\W_])"
+    r"[^\W_](?:\*{1,3}|~~|'{2,3}|\\|_{1,2}|-[ ]?\n[ ]{0,8}|<!--[^<>]{0,80}-->"
+    r"|</?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>)[^\W_]"
+)
+_GLUE = re.compile(r"(?<=[^\W_])(?:[*~'\\_]{1,3}|-\s+|<[^<>]{1,90}>)(?=[^\W_])")
+_STRANGE = re.compile(
+    r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _INVISIBLE = re.compile(rf"(?<=\w)[{ZERO_WIDTH}\U000e0000-\U000e007f]+(?=\w)")
 _ERASED = re.compile(r"[^\x08\x7f][\x08\x7f]")
 _BIDI_RUN = re.compile(r"[\u202d\u202e]([^\u202a-\u202e\n]{2,400})\u202c?")
 
 
-def squeezed(view: Mapped) -> Iterator[Mapped]:
+def stems(text: str) -> frozenset[str]:
+    """The first letters of all words of a folded text."""
+    return frozenset([word[:STEM] for word in _WORDS.findall(text)])
+
+
+def has_strange_characters(text: str) -> bool:
+    """Is anything in it that has no shape of its own, or steers the reading direction?"""
+    return not text.isascii() and _STRANGE.search(text) is not None
+
+
+def squeezed(view: Mapped, words: frozenset[str]) -> Iterator[Mapped]:
     """Words typed with gaps between their letters, without any gap at all."""
-    for match in _SPACED.finditer(view.text):
-        yield view.cut(*match.span()).replace(_NOT_LETTER, "")
+    if sum(len(word) == 1 for word in words) > 7:
+        for match in _SPACED.finditer(view.text):
+            yield view.cut(*match.span()).replace(_NOT_LETTER, "")
 
 
-def readings(raw: Mapped, view: Mapped) -> Iterator[Mapped]:
+def readings(raw: Mapped, view: Mapped, words: frozenset[str]) -> Iterator[Mapped]:
     """Other ways to read suspicious places of a text: each is short, most texts have none.
 
     Args:
         raw: the text as it is.
         view: its folded copy.
+        words: the stems of `view`.
     """
-    for low, high in regions(view.text, _MIXED):
-        yield view.cut(low, high).translate(LATIN_LOOKALIKES)
-        yield view.cut(low, high).translate(CYRILLIC_LOOKALIKES)
-    for low, high in regions(view.text, _LEET):
-        yield view.cut(low, high).translate(LEET)
-        yield view.cut(low, high).translate(LEET | {"1": "l", "|": "i"})
+    if not view.text.isascii():
+        for low, high in regions(view.text, _MIXED):
+            yield view.cut(low, high).translate(LATIN_LOOKALIKES)
+            yield view.cut(low, high).translate(CYRILLIC_LOOKALIKES)
+    if "@" in view.text or "$" in view.text or not all(map(_is_plain, words)):
+        for low, high in regions(view.text, _LEET):
+            yield view.cut(low, high).translate(LEET)
+            yield view.cut(low, high).translate(LEET | {"1": "l", "|": "i"})
     for low, high in regions(view.text, _SPLIT):
-        yield view.cut(low, high).replace(_SPLIT, "")
-    yield from _raw_readings(raw)
+        yield view.cut(low, high).replace(_GLUE, "")
+    if has_strange_characters(raw.text):
+        for low, high in regions(raw.text, _INVISIBLE):
+            yield _refold(raw.cut(low, high).replace(_INVISIBLE, " "))
+        for low, high in regions(raw.text, _BIDI_RUN):
+            yield _refold(raw.cut(low, high).replace(_BIDI_RUN, lambda run: run[::-1]))
+    if "\b" in raw.text or "\x7f" in raw.text:
+        for low, high in regions(raw.text, _ERASED):
+            yield _refold(raw.cut(low, high).replace(_ERASED, ""))
 
 
-def _raw_readings(raw: Mapped) -> Iterator[Mapped]:
-    if raw.text.isascii() and "\b" not in raw.text and "\x7f" not in raw.text:
-        return
-    for low, high in regions(raw.text, _INVISIBLE):
-        yield refold(raw.cut(low, high).replace(_INVISIBLE, " "))
-    for low, high in regions(raw.text, _ERASED):
-        yield refold(raw.cut(low, high).replace(_ERASED, ""))
-    for low, high in regions(raw.text, _BIDI_RUN):
-        yield refold(raw.cut(low, high).replace(_BIDI_RUN, lambda run: run[::-1]))
+def _is_plain(word: str) -> bool:
+    return word.isalpha() or word.isdecimal()
 
 
-def refold(view: Mapped) -> Mapped:
+def _refold(view: Mapped) -> Mapped:
     """`view` folded, mapped to the source of `view`."""
     folded = fold(view.text)
     return Mapped(folded.text, [view.origin[i] for i in folded.origin])

@@ -1,7 +1,8 @@
 """The rule tables in `rules/*.toml`: read, checked and compiled once.
 
 A phrase pattern is a row of words and signs: `word`, `stem*`, `{group}` (one entry of a word list),
-`{group}?` (may be missing), `~3` (up to three other words), `:` (a colon follows directly).
+`{group}?` (may be missing), `~3` (up to three other words), `:` (a colon follows directly),
+`,` (a mark that ends a clause follows); a leading `^` wants the beginning of a sentence.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.events import Severity
-from services.scanner.normalise import fold
+from services.scanner.normalise import STEM, fold
 
 Kind = Literal[
     "override", "role-play", "tool-bait", "exfiltration", "hidden", "unicode", "encoded", "spam"
@@ -26,7 +27,6 @@ FOLDER = Path(__file__).parent / "rules"
 _WORD = r"[^\W_]"
 _GAP = r"(?:[\s_*~`\"',\-|/>#\\()\[\]{}=+]|\.(?=[^\W_])|<[^<>]{0,40}>){1,12}+"
 _DENIAL = r"(?:nicht|niemals|keinesfalls)(?![^\W_])"
-_STEM = 4  # letters by which a word is looked up
 
 
 class Rule(BaseModel):
@@ -75,6 +75,7 @@ class Phrase:
     """A compiled phrase; it is tried only where one of its `openings` stands."""
 
     rule: Rule
+    initial: bool
     openings: tuple[str, ...]
     needs: tuple[frozenset[str], ...]
     """Word beginnings, one set for each obligatory part: a text without them cannot match."""
@@ -169,7 +170,7 @@ def _patterns(rule: Rule) -> Iterator[str]:
     yield from rule.patterns
     if rule.language == "sr":
         for pattern in rule.patterns:
-            tokens = (t if t[0] in "{~" else _serbian_cyrillic(t) for t in pattern.split())
+            tokens = (t if t[0] in "{~^:," else _serbian_cyrillic(t) for t in pattern.split())
             yield " ".join(tokens)
 
 
@@ -189,21 +190,22 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
     Raises:
         ValueError: it begins with something optional or short, or names an unknown list.
     """
+    initial, pattern = pattern[0] == "^", pattern.removeprefix("^").strip()
     spaced, squeezed, parts = _expression(pattern, words)
-    if pattern[0] in "~:" or pattern.split()[0].endswith("?") or _is_short(parts[0]):
+    if pattern[0] in "~:," or pattern.split()[0].endswith("?") or _is_short(parts[0]):
         raise ValueError(f"{rule.id}: a pattern begins with a word: {pattern}")
     openings = tuple(dict.fromkeys(re.split(r"[ *]", entry)[0] for entry in parts[0]))
     needs = tuple(
-        frozenset(entry.replace("*", " ").split()[0][:_STEM] for entry in part)
+        frozenset(entry.replace("*", " ").split()[0][:STEM] for entry in part)
         for part in parts
         if not _is_short(part)
     )
-    return Phrase(rule, openings, needs, re.compile(spaced), re.compile(squeezed))
+    return Phrase(rule, initial, openings, needs, re.compile(spaced), re.compile(squeezed))
 
 
 def _is_short(entries: tuple[str, ...]) -> bool:
     """Is there a stem among them that is too short to be looked up?"""
-    return any(re.match(rf"\w{{0,{_STEM - 1}}}\*", entry) for entry in entries)
+    return any(re.match(rf"\w{{0,{STEM - 1}}}\*", entry) for entry in entries)
 
 
 def _expression(pattern: str, words: Words) -> tuple[str, str, list[tuple[str, ...]]]:
@@ -213,6 +215,8 @@ def _expression(pattern: str, words: Words) -> tuple[str, str, list[tuple[str, .
     for token in pattern.split():
         if token == ":":
             spaced, squeezed = spaced.removesuffix(_GAP) + r"[ *_]{0,4}:", squeezed + ":?"
+        elif token == ",":
+            spaced = spaced.removesuffix(_GAP) + rf"[ *_\"']{{0,4}}(?:[,.!;:\n-](?!{_WORD})|\Z)"
         elif token[0] == "~":
             count = int(token[1:])
             spaced += rf"(?:(?!{_DENIAL}){_WORD}{{1,24}}+{_GAP}){{0,{count}}}?"
