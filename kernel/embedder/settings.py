@@ -47,11 +47,13 @@ class EmbedderSettings(BaseSettings):
     embeddings_url: str | None = Field(
         default=None, description="endpoint; takes the place of a local model when set"
     )
-    embeddings_api: Literal["openai", "tei"] = "openai"
+    embeddings_api: Literal["openai", "tei"] = Field(
+        default="openai", description="what the endpoint speaks: `openai` or `tei`"
+    )
     embeddings_model: str = Field(
         default="BAAI/bge-m3", description="the name that the endpoint knows"
     )
-    embeddings_key: SecretStr | None = None
+    embeddings_key: SecretStr | None = Field(default=None, description="key of the endpoint")
     embeddings_dim: int = Field(
         default=0, ge=0, description="length of its vectors; 0: ask it at the start"
     )
@@ -59,5 +61,7 @@ class EmbedderSettings(BaseSettings):
         default="bundled",
         description="`bundled` (XLM-R's, which is BGE-M3's), a tokenizer.json, or `estimate`",
     )
-    embeddings_timeout_seconds: float = Field(default=60.0, gt=0)
+    embeddings_timeout_seconds: float = Field(
+        default=60.0, gt=0, description="longest wait for one request"
+    )
     embeddings_batch_size: int = Field(default=16, ge=1, description="texts in one request")
