@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cli.output import clean, out
+from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
 from contracts.http import (
     DocumentPage,
@@ -27,7 +28,7 @@ def query(reply: QueryReply) -> None:
 
 
 def _hit(rank: int, hit: Hit) -> None:
-    path = " > ".join([hit.title, *hit.heading_path])
+    path = breadcrumb(hit.title, tuple(hit.heading_path))[1:-1]
     until = f", until {hit.valid_until:%Y-%m-%d}" if hit.valid_until else ""
     out(f"{rank}. {clean(path, one_line=True)}")
     out(
