@@ -1,5 +1,6 @@
 """An embedder without a model: hashed character n-grams, Serbian scripts folded into one."""
 
+import asyncio
 import re
 import unicodedata
 from collections import Counter
@@ -50,8 +51,7 @@ class HashedEmbedder:
         return sum(1 for _ in TOKEN.finditer(text))
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        rows = [self._counts(text) for text in texts]
-        return unit_rows(np.reshape(rows, (len(rows), self._dim)), self._dim)
+        return await asyncio.to_thread(self._rows, texts)
 
     async def embed_query(self, text: str) -> Vector:
         vector: Vector = (await self.embed_documents([text]))[0]
@@ -59,6 +59,10 @@ class HashedEmbedder:
 
     async def aclose(self) -> None:
         """Holds nothing."""
+
+    def _rows(self, texts: Sequence[str]) -> Matrix:
+        rows = [self._counts(text) for text in texts]
+        return unit_rows(np.reshape(rows, (len(rows), self._dim)), self._dim)
 
     def _counts(self, text: str) -> Vector:
         """Logarithmic counts of n-grams, each at a hashed place with a hashed sign."""

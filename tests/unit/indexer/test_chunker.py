@@ -124,7 +124,13 @@ def test_a_paragraph_that_is_too_large_is_cut_between_sentences() -> None:
 
 @pytest.mark.parametrize(
     "kept",
-    ["nach Art. 5 Abs. 2 Nr. 3 DSGVO", "am 3. Mai", "z. B. Hunde", "ул. 7 и чл. 12", "etc. und so"],
+    [
+        "nach Art. 5 Abs. 2 Nr. 3 DSGVO",
+        "am 13. Mai",
+        "z. B. Hunde",
+        "ул. 7 и чл. 12",
+        "Gebühr usw. und so",
+    ],
 )
 def test_an_abbreviation_ends_no_sentence(kept: str) -> None:
     found = texts(f"{words(40)}. {kept} {words(40)}. {words(30)}.", limit=95)
@@ -185,6 +191,10 @@ def test_windows_line_ends_keep_their_places() -> None:
     assert texts("# A\r\n\r\nfirst\r\n\r\n# B\r\rlast\r\n") == ["# A\r\n\r\nfirst", "# B\r\rlast"]
 
 
+def test_a_lone_carriage_return_ends_a_line() -> None:
+    assert texts("# A\r\rfirst\r\r# B\r\rlast") == ["# A\r\rfirst", "# B\r\rlast"]
+
+
 def test_a_nul_does_not_move_the_offsets() -> None:
     assert texts("a\0b\n\n# C\0\n\nd") == ["a\0b", "# C\0\n\nd"]
 
@@ -214,13 +224,15 @@ def test_a_large_table_is_cut_between_rows_and_repeats_its_head() -> None:
     assert len(found) > 5
     assert all(re.fullmatch(r"(\| Name .*\|\n?)+", text) for text in texts(body, limit=100)[1:])
     assert {c.context for c in found[1:]} == {f"Fines:\n{TABLE.rstrip()}"}
+    assert min(c.tokens for c in found[:-1]) > 85  # context is reckoned with before, not after
 
 
 def test_a_row_that_is_too_large_is_cut_between_cells() -> None:
     row = "|" + "|".join(f" cell {n} {words(4)} " for n in range(60)) + "|"
     body = "|" + "a|" * 60 + "\n|" + "-|" * 60 + "\n" + row
     found = texts(body, limit=100)
-    assert [text for text in found if text.startswith("| cell")]
+    assert len(found) > 5
+    assert all(text.startswith("|") for text in found)
     assert all(c.tokens <= 100 for c in chunks(body, limit=100))
 
 
