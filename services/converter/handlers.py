@@ -1,7 +1,9 @@
-"""TEMPORARY stand-in by the lead so that the stack starts; the owner replaces this file."""
+"""What the converter does on events: parse what came in, make canonical what was found clean."""
 
-from pathlib import PurePath
-from typing import Any
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
 
 from contracts.artifacts import ParsedDocument
 from contracts.events import (
@@ -14,58 +16,126 @@ from contracts.events import (
     ScanVerdict,
 )
 from kernel.errors import Refusal
-from services.converter.domain import canonical
-from services.converter.parsers import parser_for
+from services.converter.cell import ParseOutcome
+from services.converter.domain import CONVERTER, canonical
+from services.converter.language import judge
+from services.converter.settings import ConverterSettings
+
+Received = Callable[[Event], Awaitable[DocumentReceived]]
 
 
-def ids(e: Event) -> dict[str, str]:
-    return e.model_dump(include={"project", "document_id", "version_id", "source_id"})
+class Blobs(Protocol):
+    async def put(self, data: bytes) -> str: ...
+    async def get(self, name: str) -> bytes: ...
+    def local_path(self, name: str) -> AbstractAsyncContextManager[Path]: ...
+
+
+class Cell(Protocol):
+    def parser_for(self, media_type: str) -> str: ...
+    async def parse(self, path: Path, media_type: str) -> ParseOutcome: ...
+
+
+class Cache(Protocol):
+    async def get(self, source_id: str, parser: str, options: str) -> str | None: ...
+    async def put(self, source_id: str, parser: str, options: str, parsed_sha256: str) -> None: ...
 
 
 async def on_document_received(
-    event: DocumentReceived, *, blobs: Any, cell: Any, cache: Any, settings: Any
+    event: DocumentReceived, *, blobs: Blobs, cell: Cell, cache: Cache, settings: ConverterSettings
 ) -> list[Event]:
-    """Parsed."""
+    """Parsed, or Failed with the reason why the document cannot be taken in."""
+    parser, options = cell.parser_for(event.media_type), settings.cache_key
+    known = await cache.get(event.source_id, parser, options)
+    if known is not None:
+        document = await _stored(blobs, known)
+        if document is not None:
+            return [_parsed(event, known, parser, document, reused=True)]
     try:
         async with blobs.local_path(event.source_id) as path:
             outcome = await cell.parse(path, event.media_type)
-    except Refusal as r:
-        return [Failed(**ids(event), stage="converter", code=r.code, reason=r.reason)]
-    sha = await blobs.put(outcome.document.to_bytes())
-    return [
-        Parsed(
-            **ids(event),
-            parsed_sha256=sha,
-            parser=outcome.parser,
-            language=outcome.document.meta.language,
-        )
-    ]
+        # Before anything is written: of a refused language no text may stay.
+        judged = judge(outcome.document.markdown, settings.accepted)
+    except Refusal as refusal:
+        return [_failed(event, refusal)]
+    meta = outcome.document.meta.model_copy(update={"language": judged.language})
+    document = outcome.document.model_copy(update={"meta": meta})
+    parsed_sha256 = await blobs.put(document.to_bytes())
+    await cache.put(event.source_id, parser, options, parsed_sha256)
+    warnings = (*outcome.warnings, *judged.warnings)
+    return [_parsed(event, parsed_sha256, parser, document, warnings=warnings)]
 
 
-async def on_scan_verdict(event: ScanVerdict, *, blobs: Any, received: Any) -> list[Event]:
-    """Converted."""
+async def on_scan_verdict(event: ScanVerdict, *, blobs: Blobs, received: Received) -> list[Event]:
+    """Converted, for a clean parse; a verdict on anything else is not the converter's matter."""
     if event.subject != "parsed" or event.verdict != "clean":
         return []
-    return await _convert(event, blobs, received)
+    return await _converted(event, event.text_sha256, blobs, received)
 
 
-async def on_released(event: Released, *, blobs: Any, received: Any) -> list[Event]:
-    """Converted."""
-    return await _convert(event, blobs, received) if event.subject == "parsed" else []
+async def on_released(event: Released, *, blobs: Blobs, received: Received) -> list[Event]:
+    """Converted, for a parse that a person released."""
+    if event.subject != "parsed":
+        return []
+    return await _converted(event, event.text_sha256, blobs, received)
 
 
-async def _convert(event: Any, blobs: Any, received: Any) -> list[Event]:
-    parsed = ParsedDocument.model_validate_json(await blobs.get(event.text_sha256))
-    name = PurePath((await received(event)).name).stem
-    body, meta = canonical(parsed, name)
+async def _converted(
+    event: Event, text_sha256: str, blobs: Blobs, received: Received
+) -> list[Event]:
+    parsed = ParsedDocument.model_validate_json(await blobs.get(text_sha256))
+    fallback = PurePosixPath((await received(event)).name).stem
+    body, meta = canonical(parsed, fallback)
+    if not body:
+        return [_failed(event, Refusal("empty-document", "the document has no text"))]
     data = body.encode()
     return [
         Converted(
-            **ids(event),
+            **_ids(event),
             body_sha256=await blobs.put(data),
             meta_sha256=await blobs.put(meta.to_bytes()),
             body_bytes=len(data),
-            converter="canonical-1",
+            converter=CONVERTER,
             language=meta.language,
         )
     ]
+
+
+async def _stored(blobs: Blobs, sha256: str) -> ParsedDocument | None:
+    """A cached parse; None if an erasure took it."""
+    try:
+        return ParsedDocument.model_validate_json(await blobs.get(sha256))
+    except FileNotFoundError:
+        return None
+
+
+def _ids(event: Event) -> dict[str, Any]:
+    return {
+        "project": event.project,
+        "document_id": event.document_id,
+        "version_id": event.version_id,
+        "source_id": event.source_id,
+    }
+
+
+def _parsed(
+    event: Event,
+    parsed_sha256: str,
+    parser: str,
+    document: ParsedDocument,
+    *,
+    warnings: tuple[str, ...] = (),
+    reused: bool = False,
+) -> Parsed:
+    return Parsed(
+        **_ids(event),
+        parsed_sha256=parsed_sha256,
+        parser=parser,
+        language=document.meta.language,
+        pages=document.meta.pages,
+        warnings=warnings,
+        reused=reused,
+    )
+
+
+def _failed(event: Event, refusal: Refusal) -> Failed:
+    return Failed(**_ids(event), stage="converter", code=refusal.code, reason=refusal.reason[:500])

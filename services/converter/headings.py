@@ -65,3 +65,105 @@ def number_depth(text: str) -> int | None:
     if match:
         return match[1].count(".") + 1
     return 1 if _ROMAN.match(text) else None
+
+
+# --- recovery ---------------------------------------------------------------------------------
+
+_PREAMBLE = re.compile(
+    r"^(?:preamble|präambel|преамбюл|преамбула|преамбул|preambula)$", re.IGNORECASE
+)
+_ARTICLE_RANK = 6
+_LEAST = 3
+_ENOUGH_TEXT = 80
+
+
+def recover_headings(markdown: str) -> str:
+    """Headings for a law or a numbered paper that came without any.
+
+    Nothing is done to a text that has more than a title and one heading.
+    """
+    lines = markdown.split("\n")
+    known = [n for n, line in enumerate(lines) if re.match(r"#{1,6} ", line)]
+    if len(known) > 2 or any(line.lstrip().startswith(("```", "~~~")) for line in lines):
+        return markdown
+    top = max((len(lines[n].split(" ")[0]) for n in known), default=0)
+    ranks = _legal_lines(lines) or _numbered_lines(lines)
+    if not ranks:
+        return markdown
+    order = sorted(set(ranks.values()))
+    titled = _titled(lines, ranks)
+    out: list[str] = []
+    skip = -1
+    for number, line in enumerate(lines):
+        if number <= skip:
+            continue
+        if number not in ranks:
+            out.append(line)
+            continue
+        text = line.strip()
+        follow = _next_text(lines, number)
+        if titled and follow is not None and _is_title(lines[follow], follow, ranks):
+            text, skip = f"{text} {lines[follow].strip()}", follow
+        level = min(top + 1 + order.index(ranks[number]), 6)
+        out += ["", f"{'#' * level} {text}", ""]
+    return "\n".join(out)
+
+
+def _legal_lines(lines: list[str]) -> dict[int, int]:
+    """Line numbers and ranks of headings of a law, if there are enough of them."""
+    ranks: dict[int, int] = {}
+    for number, line in enumerate(lines):
+        rank = legal_rank(line.strip())
+        if rank is not None and is_legal_heading(line):
+            ranks[number] = rank
+        elif _PREAMBLE.match(line.strip()):
+            ranks[number] = _ARTICLE_RANK
+    counts = [sum(rank == other for other in ranks.values()) for rank in ranks.values()]
+    return ranks if max(counts, default=0) >= _LEAST else {}
+
+
+def _numbered_lines(lines: list[str]) -> dict[int, int]:
+    """Line numbers and depths of `1 Introduction`, `2 Method`, … with text between them."""
+    found: list[tuple[int, int, int]] = []
+    text = _ENOUGH_TEXT
+    for number, line in enumerate(lines):
+        match = _NUMBERED.match(line)
+        alone = not _line_at(lines, number - 1) and not _line_at(lines, number + 1)
+        if match and alone and len(line) < _ENOUGH_TEXT and line[-1:] not in ".,;:?!":
+            found.append((number, int(match[1].split(".")[0]), match[1].count(".") + 1))
+            if text < _ENOUGH_TEXT and match[1].count(".") == 0:
+                return {}
+            text = 0
+        text += len(line)
+    chapters = [value for _, value, depth in found if depth == 1]
+    if len(chapters) < _LEAST or chapters != list(range(1, len(chapters) + 1)):
+        return {}
+    return {number: depth for number, _, depth in found}
+
+
+def _line_at(lines: list[str], number: int) -> str:
+    return lines[number].strip() if 0 <= number < len(lines) else ""
+
+
+def _next_text(lines: list[str], number: int) -> int | None:
+    return next(
+        (n for n in range(number + 1, min(number + 4, len(lines))) if lines[n].strip()), None
+    )
+
+
+def _is_title(line: str, number: int, ranks: dict[int, int]) -> bool:
+    text = line.strip()
+    return (
+        number not in ranks
+        and len(text) <= 120
+        and text[:1].isupper()
+        and text[-1:] not in ".,;:?!"
+        and not re.match(r"[-*+|>#\d(]", text)
+    )
+
+
+def _titled(lines: list[str], ranks: dict[int, int]) -> bool:
+    """Whether this law gives its articles a title on the next line: most of them have one."""
+    follows = [(n, _next_text(lines, n)) for n in ranks if ranks[n] == max(ranks.values())]
+    titles = sum(f is not None and _is_title(lines[f], f, ranks) for _, f in follows)
+    return titles * 5 >= len(follows) * 3

@@ -95,3 +95,8 @@ class ConverterSettings(BaseSettings):
             ocr=self.ocr,
             artifacts=self.artifacts,
         )
+
+    @property
+    def cache_key(self) -> str:
+        """What besides bytes and parser decides on a parse: the language policy."""
+        return "accepted=" + ",".join(sorted(self.accepted))

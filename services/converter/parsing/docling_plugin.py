@@ -52,8 +52,9 @@ _LABELS = {
     "code": DocItemLabel.CODE,
     "table": DocItemLabel.TABLE,
 }
-_BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "cmbx", "ptmb", "phvb")
-_ITALIC = ("italic", "oblique", "-it", "cmti", "ptmri", "slanted")
+_BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb")
+_TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
+_ITALIC = ("italic", "oblique", "-it", "ptmri", "slanted")
 _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
 _MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
 
@@ -238,8 +239,8 @@ def _word(cell: Any, sizes: dict[int, float]) -> Word | None:
     return Word(
         text, box.l, box.t, box.r, box.b,
         size=sizes.get(id(cell), height),
-        bold=any(mark in font for mark in _BOLD),
-        italic=any(mark in font for mark in _ITALIC),
+        bold=any(mark in font for mark in _BOLD) or _TEX_BOLD.search(font) is not None,
+        italic=any(mark in font for mark in _ITALIC) or _TEX_ITALIC.search(font) is not None,
         mono=any(mark in font for mark in _MONO),
         upright=upright,
     )  # fmt: skip

@@ -247,17 +247,27 @@ def _gutter(rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]
 
 
 def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float) -> float:
-    """Rows with text on both sides and a gap at `x`, less the rows that run across it."""
+    """Rows with text on both sides and a gap at `x`, less the rows that run across it.
+
+    Columns need not share their baselines: a row on one side counts when the row before or
+    behind it stands on the other side at nearly the same height.
+    """
     support = against = 0
+    before: tuple[int, float] = (0, 0.0)
     for row in rows:
-        before = [i.right for i in row if i.right <= x]
-        after = [i.left for i in row if i.left >= x]
-        if len(before) + len(after) < len(row):
+        left = [i.right for i in row if i.right <= x]
+        right = [i.left for i in row if i.left >= x]
+        if len(left) + len(right) < len(row):
             against += 1
-        elif before and after:
-            gap = min(after) - max(before)
-            support += gap >= 0.9 * size
-            against += gap < 0.9 * size
+            before = (0, 0.0)
+        elif left and right:
+            wide = min(right) - max(left) >= 0.9 * size
+            support, against = support + wide, against + (not wide)
+            before = (0, 0.0)
+        else:
+            side, top = (-1 if left else 1), min(i.top for i in row)
+            support += before[0] == -side and top - before[1] < size
+            before = (side, top)
     return support - against if support >= max(3, 0.2 * len(rows)) else 0
 
 
@@ -416,21 +426,23 @@ class _Margin:
 
     def breaks(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
         """Whether a new block starts with `line`."""
-        size = max(before.size, line.size)
+        if self._restyled(before, line, group) or self._apart(before, line, group):
+            return True
+        return not line.mono and self._new_paragraph(before, line, group)
+
+    def _restyled(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
+        return (
+            abs(before.size - line.size) > max(0.6, 0.07 * max(before.size, line.size))
+            or before.bold != line.bold
+            or before.mono != line.mono
+            or (before.italic != line.italic and len(group) == 1)
+            or bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text))
+        )
+
+    def _apart(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
         step = line.bottom - before.bottom
-        if abs(before.size - line.size) > max(0.6, 0.07 * size):
-            return True
-        if before.bold != line.bold or before.mono != line.mono:
-            return True
-        if before.italic != line.italic and len(group) == 1:
-            return True
-        if step > max(1.25 * self._leading_of(group), 1.15) * size or step < 0:
-            return True
-        if line.mono:
-            return False
-        if bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text)):
-            return True
-        return self._new_paragraph(before, line, group)
+        most = max(1.25 * self._leading_of(group), 1.15) * max(before.size, line.size)
+        return not 0 <= step <= most
 
     def _leading_of(self, group: Sequence[Line]) -> float:
         """In font heights; a block of large type keeps its own distance."""

@@ -5,12 +5,13 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pypdfium2 as pdfium
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 from contracts.artifacts import HiddenKind
 from kernel.errors import Refusal
@@ -88,16 +89,12 @@ def probe(path: Path, options: ParseOptions) -> Probe:
 
 
 def _outline(document: Any) -> Iterator[tuple[int, str, int | None]]:
-    seen = 0
-    for bookmark in document.get_toc(max_depth=8):
+    for bookmark in islice(document.get_toc(max_depth=8), _MOST_OUTLINE):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
         title = re.sub(r"\s+", " ", bookmark.get_title() or "").strip()
         if title:
             yield bookmark.level, title, None if index is None else index + 1
-        seen += 1
-        if seen >= _MOST_OUTLINE:
-            return
 
 
 def _probe_page(document: Any, number: int) -> PageProbe:

@@ -49,6 +49,11 @@ _CAPTION = re.compile(
 )
 _TERMINAL = re.compile(r"[.!?:;…]['\"»”“)\]\d]*$")
 _NOTE = re.compile(r"^(?:\d{1,3}|[*†‡§]{1,3})\s*\S")
+_COMPOUND_FIRST = frozenset({
+    "well", "self", "long", "short", "high", "low", "full", "half", "cross", "non", "ex", "по",
+    "кое", "кой", "най", "во", "юго", "северо",
+})  # fmt: skip
+_COMPOUND_SECOND = frozenset({"то", "либо", "нибудь", "таки", "based", "like", "free", "term"})
 _SUSPENDED = frozenset("und oder bzw and or и или i ili in ter ali та й".split())  # noqa: SIM905
 
 
@@ -174,6 +179,7 @@ def _join(before: str, after: str, words: Counter[str]) -> str:
     first, second = match[1].lower(), rest[0].lower()
     whole, compound = words[first + second], words[f"{first}-{second}"]
     keep = after[:1].isupper() or "-" in first or compound > whole
+    keep = keep or first in _COMPOUND_FIRST or second in _COMPOUND_SECOND
     return f"{stem}-{after}" if keep and not whole > compound else stem + after
 
 
@@ -232,11 +238,12 @@ def _could_head(block: Block) -> bool:
     return (
         block.kind in {"text", "list"}
         and len(block.lines) <= 4
-        and 2 <= letters
+        and letters >= 2
         and len(text) <= 1.5 * LONGEST
         and letters * 2 > len(text.replace(" ", ""))
         and not _CAPTION.match(text)
         and not BULLET.match(text)
+        and all(word.upright for line in block.lines for word in line.words)
     )
 
 
@@ -258,21 +265,21 @@ def _is_heading(
     if not _could_head(block):
         return False
     text = _one_line(block.text)
-    if _key(text) in titles:
+    if _key(text) in titles or (is_legal_heading(text) and len(block.lines) <= 3):
         return True
-    if is_legal_heading(text) and len(block.lines) <= 3:
-        return True
-    if text.endswith((",", ";", ".")) and not _numbered_or_legal(text):
-        return False
-    if text.endswith(":") and block.size < body_size * 1.12:
-        return False
-    if text[:1].islower():
+    if _reads_on(text, large=block.size >= body_size * 1.12):
         return False
     if not _stands_out(block, body_size, body_bold):
         return _is_italic_heading(block, text, body_size)
-    if crowded:
-        return block.size >= body_size * 1.3
-    return len(block.lines) <= 3 or block.size >= body_size * 1.4
+    least = 1.3 if crowded else (0.0 if len(block.lines) <= 3 else 1.4)
+    return block.size >= body_size * least
+
+
+def _reads_on(text: str, *, large: bool) -> bool:
+    """A piece of a sentence, or one that is complete: not a heading, however it looks."""
+    if text[:1].islower() or (text.endswith(":") and not large):
+        return True
+    return text.endswith((",", ";", ".")) and not _numbered_or_legal(text)
 
 
 def _is_italic_heading(block: Block, text: str, body_size: float) -> bool:
@@ -335,33 +342,41 @@ def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
 
 
 def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element | None:
-    """The largest heading, if it opens the document and stands alone in its size."""
+    """The heading that opens the document, if none is larger and none has its style."""
     first = headings[0]
     largest = max(e.block.size for e in headings)
-    alone = sum(abs(e.block.size - first.block.size) < 0.6 for e in headings) == 1
+    alike = [e for e in headings[1:] if _looks_like(e, first)]
     opens = first.page <= 2 and elements.index(first) <= 6
-    if first.block.size >= largest - 0.1 and alone and opens and legal_rank(first.text) is None:
+    large = first.block.size >= 0.85 * largest
+    if large and not alike and opens and legal_rank(first.text) is None:
         return first
     return None
+
+
+def _looks_like(a: Element, b: Element) -> bool:
+    return abs(a.block.size - b.block.size) < 0.6 and a.block.bold == b.block.bold
 
 
 def _style_levels(headings: Sequence[Element]) -> dict[int, int]:
     """Levels by size, then weight, then rank in the law, then depth of the number.
 
-    Sizes that differ by less than a tenth are one. A size that is used once, on a cover say, does
-    not open a level of its own.
+    Sizes that differ by less than a tenth are one. What is used once, on a cover say, shares its
+    level with what comes next.
     """
-    sizes = sorted({e.block.size for e in headings}, reverse=True)
-    counts = Counter(e.block.size for e in headings)
     classes: list[float] = []
-    for size in sizes:
-        near = bool(classes) and size > 0.92 * classes[-1]
-        lonely = bool(classes) and counts[size] == 1 and len(headings) > 4
-        if not near and not lonely:
+    for size in sorted({e.block.size for e in headings}, reverse=True):
+        if not classes or size <= 0.92 * classes[-1]:
             classes.append(size)
     styles = {id(e): _style(e, classes) for e in headings}
-    order = sorted(set(styles.values()))
-    return {key: order.index(style) + 1 for key, style in styles.items()}
+    counts = Counter(styles.values())
+    levels: dict[tuple[int, int, int, int], int] = {}
+    level, open_level = 0, True
+    for style in sorted(counts):
+        if open_level:
+            level += 1
+        levels[style] = level
+        open_level = counts[style] > 1 or len(headings) <= 4
+    return {key: levels[style] for key, style in styles.items()}
 
 
 def _style(element: Element, classes: Sequence[float]) -> tuple[int, int, int, int]:

@@ -258,35 +258,78 @@ def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
 
 def _rows_of_table(lines: Sequence[Sequence[_Word]]) -> tuple[list[list[_Segment]], int]:
     """Rows from the first line on, wrapped cells joined, and the number of lines."""
-    rows: list[list[_Segment]] = []
-    used = 0
+    taken: list[list[_Segment]] = []
+    stripes: list[tuple[float, float]] = []
     for line in lines:
         segments = _segments(line)
         size = segments[0][2][0].size
-        gap = _distance(rows[-1], segments) if rows else 0.0
-        if rows and _wraps(rows[-1], segments) and gap < 0.6 * size:
-            rows[-1] = _with_wrapped(rows[-1], segments)
-        elif len(segments) > 1 and (not rows or (_aligned(rows, segments) and gap <= 3.0 * size)):
-            rows.append(segments)
+        gap = _distance(taken[-1], segments) if taken else 0.0
+        if not taken:
+            fits = len(segments) > 1
+        elif len(segments) > 1:
+            fits = gap <= 3.0 * size and _aligned(stripes, segments)
         else:
+            fits = gap < 0.8 * size and _under(stripes, segments[0])
+        if not fits:
             break
-        used += 1
-    return rows, used
+        taken.append(segments)
+        stripes = _stripes([*stripes, *((left, right) for left, right, _ in segments)])
+    while taken and len(taken[-1]) == 1 and not _wraps(taken[-1], stripes):
+        taken.pop()
+    return _joined_rows(taken, stripes), len(taken)
 
 
-def _wraps(above: Sequence[_Segment], below: Sequence[_Segment]) -> bool:
-    """Nothing under the first column, and all that there is starts under another one's start."""
-    starts = [left for left, _, _ in above[1:]]
-    return all(any(abs(left - start) < 3 for start in starts) for left, _, _ in below)
+def _stripes(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    merged: list[tuple[float, float]] = []
+    for left, right in sorted(spans):
+        if merged and left <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        else:
+            merged.append((left, right))
+    return merged
 
 
-def _with_wrapped(above: Sequence[_Segment], below: Sequence[_Segment]) -> list[_Segment]:
-    joined: list[_Segment] = []
-    for left, right, words in above:
-        more = [s for s in below if abs(s[0] - left) < 3]
-        extra = [word for segment in more for word in segment[2]]
-        joined.append((left, max([right, *(s[1] for s in more)]), [*words, *extra]))
-    return joined
+def _aligned(stripes: Sequence[tuple[float, float]], segments: Sequence[_Segment]) -> bool:
+    """No segment reaches over two columns, and most stand in one that is known."""
+    hits = 0
+    for left, right, _ in segments:
+        over = sum(start < right and left < end for start, end in stripes)
+        if over > 1:
+            return False
+        hits += over
+    return hits >= max(1, len(segments) - 1)
+
+
+def _under(stripes: Sequence[tuple[float, float]], segment: _Segment) -> bool:
+    """A lone segment that starts where a column starts and does not leave it."""
+    return any(abs(left - segment[0]) < 3 and segment[1] <= right + 3 for left, right in stripes)
+
+
+def _wraps(segments: Sequence[_Segment], stripes: Sequence[tuple[float, float]]) -> bool:
+    """Nothing under the first column."""
+    return segments[0][0] > stripes[0][1]
+
+
+def _joined_rows(
+    lines: Sequence[list[_Segment]], stripes: Sequence[tuple[float, float]]
+) -> list[list[_Segment]]:
+    """Lines of one row together: by wide and narrow distances if both occur, else by wrapping."""
+    starts = [min(w.top for s in line for w in s[2]) for line in lines]
+    pitches = [b - a for a, b in pairwise(starts)]
+    narrow = min(pitches, default=0.0)
+    apart = [pitch > 1.3 * narrow for pitch in pitches]
+    grouped = any(apart) and not all(apart)
+    rows: list[list[_Segment]] = []
+    for number, line in enumerate(lines):
+        wrapped = not apart[number - 1] if grouped and number else _wraps(line, stripes)
+        if rows and wrapped and (grouped or len(line) == 1):
+            rows[-1] = [*rows[-1], *line]
+        else:
+            rows.append(line)
+    whole = sum(len(row) > 1 for row in rows)
+    if grouped and whole * 3 < len(rows) * 2:
+        return [list(line) for line in lines if len(line) > 1]
+    return rows
 
 
 def _segments(line: Sequence[_Word]) -> list[_Segment]:
@@ -300,34 +343,14 @@ def _segments(line: Sequence[_Word]) -> list[_Segment]:
     return [(part[0].left, part[-1].right, part) for part in parts]
 
 
-def _aligned(rows: Sequence[Sequence[_Segment]], segments: Sequence[_Segment]) -> bool:
-    """Each segment keeps to the stripes of the rows above: it overlaps at most one in each row."""
-    last = rows[-1]
-    if abs(len(last) - len(segments)) > max(1, len(last) // 2):
-        return False
-    hits = 0
-    for left, right, _ in segments:
-        over = [s for s in last if s[0] < right and left < s[1]]
-        if len(over) > 1:
-            return False
-        hits += len(over)
-    return hits >= min(len(last), len(segments)) - 1 and hits >= 1
-
-
 def _distance(above: Sequence[_Segment], below: Sequence[_Segment]) -> float:
     return min(p[2][0].top for p in below) - max(w.bottom for p in above for w in p[2])
 
 
 def _cuts(rows: Sequence[Sequence[_Segment]]) -> list[float]:
     """Stripes that no row's text enters, as x positions."""
-    spans = sorted((left, right) for row in rows for left, right, _ in row)
-    merged: list[tuple[float, float]] = []
-    for left, right in spans:
-        if merged and left <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
-        else:
-            merged.append((left, right))
-    return [(a[1] + b[0]) / 2 for a, b in pairwise(merged)]
+    stripes = _stripes((left, right) for row in rows for left, right, _ in row)
+    return [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
 
 
 def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
@@ -335,7 +358,7 @@ def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
     segments = [part for row in rows for _, _, part in row]
     words = sum(map(len, segments)) / len(segments)
     marks = sum(len(row[0][2]) == 1 and len(row[0][2][0].text) <= 3 for row in rows)
-    if len(rows[0]) == 2 and marks == len(rows) and words > 3:
+    if marks == len(rows) and words > 2.5:
         return False
     return words < 9
 
