@@ -207,7 +207,7 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
 def _server(services: list[Service], env: Env) -> Any:
     import uvicorn  # noqa: PLC0415
 
-    from kernel.web import create_api  # noqa: PLC0415
+    from kernel.web import CloseEarly, create_api  # noqa: PLC0415
 
     apps = [s.app for s in services if s.app is not None]
     if apps:
@@ -224,7 +224,7 @@ def _server(services: list[Service], env: Env) -> Any:
             health=env.health,
         )
     config = uvicorn.Config(
-        app,
+        CloseEarly(app),
         host=env.settings.host,
         port=env.settings.port,
         log_config=None,

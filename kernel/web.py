@@ -1,7 +1,9 @@
 """What every HTTP surface shares: problem+json, the key check, health and metrics."""
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -11,12 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contracts.http import Problem
 from kernel.db import UNAVAILABLE
 from kernel.errors import Refusal, Retry
 
 log = structlog.get_logger()
+LINGER_SECONDS = 60.0
 OPEN_PATHS = frozenset({"/health"})
 Check = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -30,6 +34,56 @@ def problem(code: str, detail: str, status: int, title: str = "") -> JSONRespons
         detail=detail,
     )
     return JSONResponse(body.model_dump(), status, media_type="application/problem+json")
+
+
+class CloseEarly:
+    """Deals with an answer that comes before the end of the request's body.
+
+    The answer goes out at once, so a client that looks stops sending. What others still send is
+    read and dropped for at most `LINGER_SECONDS`, since closing on them would take the answer away
+    too (a reset overtakes it). Then the connection is closed; uvicorn alone would read for ever.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or not _has_body(scope):
+            await self._app(scope, receive, send)
+            return
+        read = False
+
+        async def watched() -> Message:
+            nonlocal read
+            message = await receive()
+            read = read or not message.get("more_body", False)
+            return message
+
+        async def drain() -> None:
+            while not read:
+                await watched()
+
+        async def closing(message: Message) -> None:
+            if read:
+                await send(message)
+            elif message["type"] == "http.response.start":
+                headers = [*message.get("headers", ()), (b"connection", b"close")]
+                await send(message | {"headers": headers})
+            elif message.get("more_body", False):
+                await send(message)
+            else:
+                await send(message | {"more_body": True})
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(drain(), LINGER_SECONDS)
+                await send({"type": "http.response.body", "body": b""})
+
+        await self._app(scope, watched, closing)
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
 def create_api(title: str, *, api_key: str, health: Check) -> FastAPI:
