@@ -25,18 +25,14 @@ from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStruc
 from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
+from docling.pipeline import standard_pdf_pipeline
 from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
-from docling_core.types.doc import (
-    BoundingBox,
-    DocItemLabel,
-    DoclingDocument,
-    DocumentOrigin,
-    GroupLabel,
-    ProvenanceItem,
-    Size,
-    TableCell,
-    TableData,
-)
+from docling_core.types.doc.base import BoundingBox, Size
+from docling_core.types.doc.common.origin import DocumentOrigin
+from docling_core.types.doc.common.reference import ProvenanceItem
+from docling_core.types.doc.document import DoclingDocument
+from docling_core.types.doc.items.table.table_data import TableCell, TableData
+from docling_core.types.doc.labels import DocItemLabel, GroupLabel
 from docling_core.types.doc.page import BoundingRectangle, TextCell
 
 from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
@@ -176,30 +172,34 @@ class HeuristicPdfPipeline(StandardPdfPipeline):
 
     def _init_models(self) -> None:
         super()._init_models()
+        layout: Any = self.layout_model
         self.layout_postprocessing_model = _AfterOcr(
             options=self.layout_postprocessing_model.options
         )
-        self.layout_postprocessing_model.layout = self.layout_model
+        self.layout_postprocessing_model.layout = layout
         self._ocr_engine = self.ocr_model
         # Full-page OCR must not stop docling from reading the text of the other pages.
         self.preprocessing_model.options.skip_cell_extraction = False
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
-        self.layout_model.hidden = {
+        layout: Any = self.layout_model
+        layout.hidden = {
             number: page.hidden for number, page in enumerate(self.probe.pages, 1) if page.hidden
         }
         self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
-        self.reading_order_model = _Assembly(self.probe)
+        assembly: Any = _Assembly(self.probe)
+        self.reading_order_model = assembly
         return super()._build_document(conv_res)
 
 
 def register() -> None:
     """Make the engines known to docling's factories, without its own that need torchvision."""
-    import docling.pipeline.standard_pdf_pipeline as pipeline
     from docling.models.factories import get_layout_factory
     from docling.models.factories.table_factory import TableStructureFactory
 
-    tables = TableStructureFactory()
+    pipeline: Any = standard_pdf_pipeline
+    factory: Any = TableStructureFactory
+    tables = factory()
     tables.register(HeuristicTables, "citelog", __name__)
     pipeline.get_table_structure_factory = lambda allow_external_plugins=False: tables
     layouts = get_layout_factory(allow_external_plugins=False)

@@ -15,7 +15,8 @@ def to_markdown(document: Any) -> str:
     What looks like a tag, a fence, a heading or a rule in running text is escaped, so that no
     text of a document can become structure or hide what follows.
     """
-    from docling_core.types.doc.document import CodeItem, TextItem
+    from docling_core.types.doc.items.code import CodeItem
+    from docling_core.types.doc.items.text import TextItem
 
     for item in document.texts:
         if isinstance(item, TextItem) and not isinstance(item, CodeItem):

@@ -145,28 +145,23 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
     )
     from docling.document_converter import DocumentConverter, PdfFormatOption
 
-    common = {
-        "do_ocr": ocr,
-        "ocr_options": TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
-        "accelerator_options": AcceleratorOptions(num_threads=2, device=AcceleratorDevice.CPU),
-        "generate_parsed_pages": True,
-    }
+    pipeline = PdfPipelineOptions(
+        do_ocr=ocr,
+        ocr_options=TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
+        accelerator_options=AcceleratorOptions(num_threads=2, device=AcceleratorDevice.CPU),
+    )
     if artifacts is not None:
-        pipeline = PdfPipelineOptions(
-            artifacts_path=artifacts,
-            heading_hierarchy_options=HeadingHierarchyOptions(enabled=True),
-            **common,
-        )
+        pipeline.artifacts_path = artifacts
+        pipeline.heading_hierarchy_options = HeadingHierarchyOptions(enabled=True)
+        # The levels are told from the type that the parsed pages show.
+        pipeline.generate_parsed_pages = True
         option = PdfFormatOption(pipeline_options=pipeline)
     else:
         from services.converter.parsing import docling_plugin as plugin
 
         plugin.register()
-        pipeline = PdfPipelineOptions(
-            layout_options=plugin.HeuristicLayoutOptions(),
-            table_structure_options=plugin.HeuristicTableOptions(),
-            **{**common, "generate_parsed_pages": False},
-        )
+        pipeline.layout_options = plugin.HeuristicLayoutOptions()
+        pipeline.table_structure_options = plugin.HeuristicTableOptions()
         option = PdfFormatOption(
             pipeline_cls=plugin.HeuristicPdfPipeline, pipeline_options=pipeline
         )
