@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import ipaddress
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from services.ui.settings import UiSettings
 
 SECURE_COOKIE, LOOPBACK_COOKIE = "__Host-kb", "kb_session"
 RANK = {"viewer": 0, "editor": 1, "admin": 2}
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?\Z")
 OPEN_TO_ALL_HOSTS = frozenset({"/health"})
 """A probe calls by address; what it learns is one word a service."""
 
@@ -52,10 +54,8 @@ class Caller:
 
 def host_name(host: str) -> str:
     """The name in a Host header, lower case, without port and brackets; "" if it is malformed."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+    found = _HOST.match(host.lower())
+    return (found[1] or found[2]).rstrip(".") if found else ""
 
 
 def is_loopback(name: str) -> bool:

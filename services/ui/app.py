@@ -9,8 +9,9 @@ import structlog
 from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import ASGIApp, Scope
 
+from kernel.log import Log
 from services.ui import errors, front, pages, signin, view
 from services.ui.access import Access, Guard
 from services.ui.identity import Accounts
@@ -35,6 +36,17 @@ class _Static(StaticFiles):
         return answer
 
 
+class FrontDoor(FastAPI):
+    """FastAPI behind the guard; outermost, so that even the answer to a bug has its headers."""
+
+    def __init__(self, settings: UiSettings, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings = settings
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Guard(super().build_middleware_stack(), self._settings)
+
+
 def create_app(
     settings: UiSettings, pool: "asyncpg.Pool[Any] | None", *, accounts: Accounts | None = None
 ) -> FastAPI:
@@ -49,8 +61,9 @@ def create_app(
     if accounts is None and pool is not None:
         accounts = Accounts(pool, session_hours=settings.session_hours)
     access, upstream, t = Access(settings, accounts), Upstream(settings), english()
-    site = Site(access, upstream, view.environment(t), t)
-    app = FastAPI(
+    site = Site(access, upstream, view.environment(t), t, Log(pool).head if pool else _nothing)
+    app = FrontDoor(
+        settings,
         title="citelog",
         summary=t("app.tagline"),
         docs_url=None,
@@ -59,7 +72,6 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.upstream, app.state.accounts = upstream, accounts
-    app.add_middleware(Guard, settings=settings)
     app.include_router(front.router(settings, access, upstream))
     app.include_router(pages.router(site))
     app.include_router(signin.router(site))
@@ -79,3 +91,8 @@ async def build(env: "Env") -> "Service":
         made = await app.state.accounts.bootstrap(settings.bootstrap_password.get_secret_value())
         log.info("account.bootstrap", made=made)
     return Service("ui", app=app, on_stop=(app.state.upstream.aclose,))
+
+
+async def _nothing() -> int:
+    """The head of a log that is not there."""
+    return 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from kernel.db import queries
 from kernel.errors import Refusal
 
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
 BOOTSTRAP_NAME = "admin"
 PASSWORD_MIN, PASSWORD_MAX = 12, 1024
 ALLOWED_PER_NAME, ALLOWED_PER_ADDRESS = 5, 50
@@ -96,7 +98,8 @@ class Accounts:
                 self._pool, key_hash=key, allowed=allowed, now=self._now()
             ):
                 raise Refusal("too-many-attempts", "too many failed sign-ins", status=429)
-        account = await self._q.account_by_name(self._pool, name=name)
+        known = _NAME.match(name)  # anything else is nobody's name, and may not be text at all
+        account = await self._q.account_by_name(self._pool, name=name) if known else None
         if not await self._matches(account, password) or account["disabled"]:
             raise Refusal("bad-credentials", "name or password is wrong", status=401)
         await self._q.forget_attempts(self._pool, key_hash=keys[0][0])

@@ -146,6 +146,7 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
         person = await site.signed_in(request)
         project = request.query_params.get("project", "").strip() or None
         cursor = request.query_params.get("cursor") or None
+        position = await site.position()
         page = await site.upstream.get(
             DocumentPage,
             "search",
@@ -159,6 +160,7 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
             request,
             "_documents.html" if is_fragment(request) else "documents.html",
             person,
+            position=position,
             page=page,
             project=project,
             cursor=cursor,
@@ -171,7 +173,14 @@ def _add_upload(pages: APIRouter, site: Site) -> None:
     @pages.get("/ui/upload")
     async def upload(request: Request) -> Response:
         person = await site.signed_in(request)
-        return site.page(request, "upload.html", person, outcomes=[], message=None)
+        return site.page(
+            request,
+            "upload.html",
+            person,
+            outcomes=[],
+            message=None,
+            position=await site.position(),
+        )
 
     @pages.post("/ui/upload")
     async def uploaded(request: Request) -> Response:
@@ -195,6 +204,7 @@ def _add_upload(pages: APIRouter, site: Site) -> None:
             request,
             "upload.html",
             person,
+            position=await site.position(),
             status=200 if outcomes else 422,
             outcomes=outcomes,
             message=message,
@@ -241,20 +251,23 @@ def _add_document(pages: APIRouter, site: Site) -> None:
     @pages.get("/ui/documents/{key}")
     async def document(request: Request, key: str) -> Response:
         person = await site.signed_in(request)
+        position = await site.position()
         found, journal = await asyncio.gather(
             site.upstream.get(
                 DocumentView, "search", f"/documents/{site.checked_id(key)}", person.actor
             ),
             site.upstream.get(Journal, "search", f"/documents/{key}/journal", person.actor),
         )
-        shown = view.current_of(found.versions, key) or found
+        shown = view.version_of(found, key)
         text = await _text(site, person, shown, request)
         return site.page(
             request,
             "document.html",
             person,
-            document=found,
+            position=position,
+            versions=found.versions,
             version=shown,
+            current=next((v for v in found.versions if v.current), None),
             text=text,
             journal=view.journal_lines(journal.entries, site.t),
             findings=view.findings(journal.entries, shown.version_id),
@@ -320,7 +333,7 @@ async def _text(site: Site, person: Person, version: VersionView, request: Reque
             limit=BODY_LIMIT,
         )  # fmt: skip
     except Refusal as refused:
-        if refused.status == 404:
+        if refused.code in {"no-body", "not-found"}:
             return None
         raise
     query = request.query_params

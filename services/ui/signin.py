@@ -95,7 +95,7 @@ def _add_password(pages: APIRouter, site: Site) -> None:
         person = await site.access.person(request)
         if person is None:
             raise SeeOtherError("/ui/sign-in?next=/ui/password")
-        return site.page(request, "password.html", person, code=None, done=False)
+        return site.page(request, "password.html", person, code=None)
 
     @pages.post("/ui/password")
     async def changed(
@@ -115,9 +115,7 @@ def _add_password(pages: APIRouter, site: Site) -> None:
                 raise Refusal("differ", "the two new passwords differ")
             secret = await site.access.accounts.change_password(person, old, new)
         except Refusal as refused:
-            return site.page(
-                request, "password.html", person, status=422, code=refused.code, done=False
-            )
+            return site.page(request, "password.html", person, status=422, code=refused.code)
         answer = RedirectResponse("/", 303)
         site.access.set_cookie(request, answer, secret)
         return answer

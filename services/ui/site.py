@@ -1,6 +1,7 @@
 """What every page needs: the session, the templates, the internal services."""
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -26,10 +27,22 @@ class SeeOtherError(KbError):
 
 
 class Site:
-    """Renders pages for signed-in people."""
+    """Renders pages for signed-in people.
 
-    def __init__(self, access: Access, upstream: Upstream, env: Environment, t: Strings) -> None:
+    `position` gives the newest position of the log: a page that was drawn then is kept up to date
+    with the events after it.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        upstream: Upstream,
+        env: Environment,
+        t: Strings,
+        head: Callable[[], Awaitable[int]],
+    ) -> None:
         self.access, self.upstream, self.t = access, upstream, t
+        self.position = head
         self._env = env
 
     async def signed_in(self, request: Request) -> Person:

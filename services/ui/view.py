@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
-from contracts.http import FINAL, Hit, JournalEntry, VersionView
+from contracts.http import FINAL, DocumentView, Hit, JournalEntry, VersionView
 from services.ui.markdown import snippet
 from services.ui.strings import Strings
 from services.ui.words import matcher
@@ -167,7 +167,7 @@ def _line_tone(entry: JournalEntry) -> str:
         return "bad"
     if entry.type == "ScanVerdict":
         return {"clean": "good", "quarantine": "warn"}.get(str(entry.data.get("verdict")), "bad")
-    return {"Indexed": "good", "Released": "good", "Erased": "mute"}.get(entry.type, "plain")
+    return {"Indexed": "good", "Released": "good", "Erased": "mute"}.get(entry.type, "neutral")
 
 
 def findings(entries: list[JournalEntry], version_id: str) -> list[Mapping[str, Any]]:
@@ -236,6 +236,6 @@ def environment(t: Strings) -> Environment:
     return env
 
 
-def current_of(versions: list[VersionView], version_id: str) -> VersionView | None:
-    """The version with this id."""
-    return next((v for v in versions if v.version_id == version_id), None)
+def version_of(document: DocumentView, key: str) -> VersionView:
+    """The version that `key` names; of a document's own id, the one that the service chose."""
+    return next((v for v in document.versions if v.version_id == key), document)

@@ -40,9 +40,10 @@ def _fold(word: str) -> str:
 
 
 def _same(a: str, b: str) -> bool:
-    """Equal, or alike but for an ending: the shorter one's first letters, all but two."""
+    """Equal, or alike but for an ending: three quarters of the shorter one are the same."""
     if a == b:
         return True
     short, long = sorted((a, b), key=len)
-    stem = max(4, len(short) - 2)
-    return len(long) - len(short) <= 3 and len(short) >= 5 and short[:stem] == long[:stem]
+    ending = 3 if len(short) > 4 else 2
+    stem = max(4, -(-3 * len(short) // 4))
+    return len(short) >= 4 and len(long) - len(short) <= ending and short[:stem] == long[:stem]

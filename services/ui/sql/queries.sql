@@ -48,7 +48,7 @@ DELETE FROM auth.session WHERE expires_at <= :now;
 INSERT INTO auth.attempt AS a (key_hash, failures, last_at)
 VALUES (:key_hash, 1, :now)
     ON CONFLICT (key_hash) DO UPDATE
-   SET failures = CASE WHEN a.last_at < :now - interval '1 hour' THEN 1 ELSE a.failures + 1 END,
+   SET failures = CASE WHEN a.last_at < cast(:now AS timestamptz) - interval '1 hour' THEN 1 ELSE a.failures + 1 END,
        last_at = :now
  WHERE a.failures < :allowed
     OR a.last_at + interval '1 second' * least(900, power(2, least(a.failures - :allowed + 1, 10)))
@@ -63,4 +63,4 @@ UPDATE auth.attempt SET failures = greatest(failures - 1, 0) WHERE key_hash = :k
 DELETE FROM auth.attempt WHERE key_hash = :key_hash;
 
 -- name: delete_old_attempts!
-DELETE FROM auth.attempt WHERE last_at < :now - interval '1 hour';
+DELETE FROM auth.attempt WHERE last_at < cast(:now AS timestamptz) - interval '1 hour';

@@ -7,8 +7,8 @@
   const say = (text) => { $("#say").textContent = text; };
 
   // --- times in the viewer's zone, exact on hover -------------------------------------------
-  const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
   const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+  const dayAndClock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
   const ago = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
@@ -17,7 +17,7 @@
     if (Math.abs(seconds) < 60) return ago.format(Math.round(seconds), "second");
     if (Math.abs(seconds) < 3600) return ago.format(Math.round(seconds / 60), "minute");
     if (when.toDateString() === new Date().toDateString()) return clock.format(when);
-    return day.format(when);
+    return dayAndClock.format(when);
   };
   const times = () => $$("time[datetime]").forEach((tag) => {
     const when = new Date(tag.dateTime);
@@ -112,8 +112,9 @@
   const listen = () => {
     const tag = $("[data-live]");
     if (!tag || stream) return;
-    stream = new EventSource("/events");
-    stream.addEventListener("open", () => { showLive(true); changed(); });
+    // The browser itself resumes after the last event that it saw.
+    stream = new EventSource(`/events?after=${encodeURIComponent(tag.dataset.after)}`);
+    stream.addEventListener("open", () => showLive(true));
     stream.addEventListener("error", () => {
       showLive(false);
       // The browser tries again by itself unless the answer was an error.
@@ -282,6 +283,8 @@
   showTheme();
   wake();
   listen();
+  // An event may be here before the list of documents knows of it; also when no event stream is.
+  setInterval(() => { if ($("#documents progress, #doc progress")) changed(); }, 3000);
   if (form) startUpload();
   if (matchMedia("(max-width: 60rem)").matches) {
     $$(".outline > details, .side > details").forEach((part) => { part.open = false; });

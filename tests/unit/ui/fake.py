@@ -1,0 +1,329 @@
+"""The internal services as one small application on loopback, with documents to look at."""
+
+import asyncio
+import hashlib
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import ASGIApp
+
+from contracts.artifacts import breadcrumb
+from contracts.http import (
+    Accepted,
+    DocumentPage,
+    DocumentView,
+    Hit,
+    JobPage,
+    JobView,
+    Journal,
+    JournalEntry,
+    QueryReply,
+    VersionView,
+)
+from kernel.web import problem
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+KEY = "an-internal-key"
+BODY = """# General Data Protection Regulation
+
+Regulation (EU) 2016/679 of the European Parliament and of the Council.
+
+## Chapter VIII
+
+### Article 83
+
+General conditions for imposing **administrative fines**
+
+Infringements of the following provisions shall be subject to fines up to 20 000 000 EUR, or in the
+case of an undertaking, up to 4 % of the total worldwide annual turnover, whichever is higher.
+
+- the basic principles for processing
+- the data subjects' rights
+
+| Provision | Maximum fine |
+|---|---|
+| Articles 5, 6, 7 and 9 | 20 000 000 EUR |
+| Articles 8 and 11 | 10 000 000 EUR |
+
+## Глава IX
+
+Положения, связанные с особыми ситуациями обработки. Штраф за нарушение.
+
+<script>alert("from a document")</script> [click](javascript:alert(1)) ![beacon](http://evil.example/x.png)
+"""
+
+
+def span(text: str, until: str | None = None) -> tuple[int, int]:
+    """Bytes of BODY from `text` to the end of `until`."""
+    raw = BODY.encode()
+    last = (until or text).encode()
+    start = raw.index(text.encode())
+    return start, raw.index(last, start) + len(last)
+
+
+def hexid(name: str) -> str:
+    """A 128-bit id made from a name."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def version(name: str = "gdpr.html", **changes: Any) -> VersionView:
+    """A version that is indexed and valid now, with `changes`."""
+    values: dict[str, Any] = {
+        "version_id": hexid(name),
+        "document_id": hexid(f"document of {name}"),
+        "source_id": hashlib.sha256(name.encode()).hexdigest(),
+        "project": "default",
+        "source_key": f"https://example.org/{name}",
+        "name": name,
+        "title": "General Data Protection Regulation",
+        "media_type": "text/html",
+        "size_bytes": 534_221,
+        "language": "en",
+        "status": "indexed",
+        "verdict": "clean",
+        "parser": "docling 2.143",
+        "converter": "plain 1",
+        "embedder": "multilingual-e5-small",
+        "body_sha256": hashlib.sha256(BODY.encode()).hexdigest(),
+        "body_bytes": len(BODY.encode()),
+        "chunk_count": 3,
+        "error": None,
+        "received_at": NOW - timedelta(hours=3),
+        "valid_from": datetime(2018, 5, 25, tzinfo=UTC),
+        "valid_until": None,
+        "current": True,
+        "job_id": hexid(f"job of {name}"),
+    }
+    return VersionView(**(values | changes))
+
+
+def hit(text: str, until: str | None = None, *, path: tuple[str, ...] = (), **changes: Any) -> Hit:
+    """A hit on a stretch of BODY, fenced as search fences it."""
+    view = version()
+    start, end = span(text, until)
+    passage = BODY.encode()[start:end].decode()
+    inner = f"{breadcrumb(view.title, path)}\n{passage}"
+    values: dict[str, Any] = {
+        "chunk_id": f"{view.version_id}:{start}",
+        "source_id": view.source_id,
+        "heading_path": list(path),
+        "byte_start": start,
+        "byte_end": end,
+        "valid_until": None,
+        "text": f"<untrusted-7f3a>\n{inner}\n</untrusted-7f3a>",
+        "score": 0.0325,
+        "rrf_score": 0.0325,
+        "document_id": view.document_id,
+        "version_id": view.version_id,
+        "project": "default",
+        "title": view.title,
+        "language": "en",
+        "valid_from": view.valid_from,
+        "dense_rank": 1,
+        "keyword_rank": 2,
+    }
+    return Hit(**(values | changes))
+
+
+@dataclass
+class Seen:
+    """A request that arrived at a service."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Fake:
+    """What the services answer, and what they were asked."""
+
+    versions: list[VersionView] = field(default_factory=lambda: [version()])
+    hits: list[Hit] = field(default_factory=list)
+    body: bytes = field(default_factory=BODY.encode)
+    entries: list[JournalEntry] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=lambda: ["scanning", "indexed"])
+    refusals: dict[str, tuple[str, int]] = field(default_factory=dict)
+    limit: int = 64 << 20
+    most_held: int = 0
+    events_closed: asyncio.Event = field(default_factory=asyncio.Event)
+    seen: list[Seen] = field(default_factory=list)
+
+    def last(self, path: str) -> Seen:
+        """The newest request to a path."""
+        return next(s for s in reversed(self.seen) if s.path == path)
+
+    def app(self) -> FastAPI:
+        """Every internal service in one application."""
+        app = FastAPI()
+
+        @app.middleware("http")
+        async def refuse(request: Request, call_next: Any) -> Response:
+            if request.url.path in self.refusals:
+                await self._note(request, b"")
+                code, status = self.refusals[request.url.path]
+                return problem(code, "because of the test", status)
+            answer: Response = await call_next(request)
+            return answer
+
+        self._add_reads(app)
+        self._add_writes(app)
+        return app
+
+    async def _note(self, request: Request, body: bytes | None = None) -> None:
+        given = await request.body() if body is None else body
+        self.seen.append(
+            Seen(
+                request.method, request.url.path, request.url.query, dict(request.headers), given
+            )
+        )
+
+    def _find(self, key: str) -> VersionView | None:
+        return next(
+            (v for v in self.versions if key in {v.version_id, v.document_id, v.source_id}), None
+        )
+
+    def _add_reads(self, app: FastAPI) -> None:
+        @app.get("/health")
+        async def health() -> dict[str, str]:
+            return {"status": "ok"}
+
+        @app.get("/documents")
+        async def documents(request: Request) -> DocumentPage:
+            await self._note(request)
+            project = request.query_params.get("project")
+            rows = [v for v in self.versions if project in {None, v.project}]
+            at = int(request.query_params.get("cursor", 0))
+            limit = int(request.query_params.get("limit", 50))
+            more = str(at + limit) if len(rows) > at + limit else None
+            return DocumentPage(documents=rows[at : at + limit], next=more)
+
+        @app.get("/documents/{key}")
+        async def document(request: Request, key: str) -> Response:
+            await self._note(request)
+            found = self._find(key)
+            if found is None:
+                return problem("unknown-document", "no such document", 404)
+            line = [v for v in self.versions if v.document_id == found.document_id]
+            view = DocumentView(**found.model_dump(exclude={"versions"}), versions=line)
+            return Response(view.model_dump_json(), media_type="application/json")
+
+        @app.get("/documents/{key}/body")
+        async def body(request: Request, key: str) -> Response:
+            await self._note(request)
+            headers = {"etag": '"abc"', "connection": "x-secret", "x-secret": "1", "set-cookie": "a=b"}
+            return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
+
+        @app.get("/documents/{key}/journal")
+        async def journal(request: Request, key: str) -> Journal:
+            return Journal(document_id=key, entries=self.entries)
+
+        @app.get("/jobs")
+        async def jobs(request: Request) -> JobPage:
+            await self._note(request)
+            return JobPage(jobs=[], next=None)
+
+        @app.get("/jobs/{key}")
+        async def job(key: str) -> JobView:
+            status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+            view = version()
+            return JobView(
+                job_id=key, project="default", document_id=view.document_id,
+                version_id=view.version_id, name=view.name, status=status,  # type: ignore[arg-type]
+                stage="indexer", done=status == "indexed", chunk_count=3, error=None,
+                started_at=NOW, updated_at=NOW,
+            )  # fmt: skip
+
+        @app.get("/events")
+        async def events(request: Request) -> StreamingResponse:
+            await self._note(request)
+
+            async def lines() -> AsyncIterator[bytes]:
+                try:
+                    yield b"id: 1\nevent: Indexed\ndata: {}\n\n"
+                    await asyncio.sleep(3600)
+                finally:
+                    self.events_closed.set()
+
+            return StreamingResponse(lines(), media_type="text/event-stream")
+
+    def _add_writes(self, app: FastAPI) -> None:
+        @app.post("/query")
+        async def query(request: Request) -> QueryReply:
+            await self._note(request)
+            return QueryReply(results=self.hits, reranked=False, score_kind="rrf", position=7)
+
+        @app.post("/documents")
+        async def upload(request: Request) -> Response:
+            size, kept = 0, b""
+            async for part in request.stream():
+                size += len(part)
+                kept = kept + part if size < 1 << 20 else kept
+                if size > self.limit:
+                    await self._note(request, kept)
+                    return problem("too-large", f"more than {self.limit} bytes", 413)
+            await self._note(request, kept)
+            view = version()
+            accepted = Accepted(
+                job_id=view.job_id, project="default", document_id=view.document_id,
+                version_id=view.version_id, source_id=view.source_id, position=1,
+            )  # fmt: skip
+            return Response(accepted.model_dump_json(), 202, media_type="application/json")
+
+        @app.post("/review/{key}")
+        async def review(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"position": 9})
+
+        @app.post("/rebuild")
+        async def rebuild(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"projects": ["default"]})
+
+
+def entry(position: int, kind: str, minutes: float, **data: Any) -> JournalEntry:
+    """An entry of the journal, `minutes` after the document came."""
+    return JournalEntry(
+        position=position,
+        type=kind,
+        at=NOW - timedelta(hours=3) + timedelta(minutes=minutes),
+        actor="svc:test",
+        version_id=version().version_id,
+        data=json.loads(json.dumps(data, default=str)),
+    )
+
+
+@asynccontextmanager
+async def served(app: ASGIApp) -> AsyncIterator[str]:
+    """An application on a free loopback port; its base URL."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        server.capture_signals = _no_signals  # type: ignore[method-assign]
+        task = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            while not server.started:
+                await asyncio.sleep(0.005)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
+
+
+def _no_signals() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
