@@ -6,33 +6,27 @@ import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import nats
 import pytest
-import yaml
 
 from cli.datadir import BUS_USERS, ROLES
 from cli.plan import APART, Stores, plan
 from contracts.flow import SERVICES
 from deploy.prepare import bring_up_to_date, bus_config
-from kernel.embedded import EmbeddedNats
+from kernel.embedded import EmbeddedNats, EmbeddedPostgres
+from kernel.migrations import migrate
 from kernel.provision import STREAM, consumers
+from tests.compose import COMPOSE, CONTAINERS, DEPLOY, EXAMPLE, NAMES, environment
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 RUNNING = (*SERVICES, "relay")
 STORES = ("postgres", "nats", "qdrant")
 ONCE = ("nats-config", "migrate")
 
-EXAMPLE = (DEPLOY / ".env.example").read_text("utf-8")
-NAMES = re.findall(r"^#?([A-Z][A-Z0-9_]*)=", EXAMPLE, re.M)
 SETTINGS = {name: f"value-of-{name.lower().replace('_', '-')}" for name in NAMES}
 """An `.env` in which everything that .env.example knows is set."""
-
-COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
-CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 CONTAINER_ONLY = {"KB_HOST"}
 """A container must listen beyond loopback."""
@@ -40,17 +34,6 @@ PROCESS_ONLY = {"KB_RUN_ID", "PYTHONUNBUFFERED"}
 """A mark for the supervisor, and what the image sets."""
 
 BUILD_ONLY = {"KB_TORCH_INDEX"}
-
-
-def filled_in(text: str) -> str:
-    """Compose's interpolation of `${NAME}`, `${NAME:-default}`, `${NAME:?message}`."""
-    return re.sub(r"\$\{(\w+)(?::([-?])[^}]*)?\}", lambda m: SETTINGS[m[1]], text)
-
-
-def environment(container: str) -> dict[str, str]:
-    """What compose would give that container with SETTINGS in .env."""
-    given: dict[str, str | None] = CONTAINERS[container].get("environment", {})
-    return {k: SETTINGS[k] if v is None else filled_in(v) for k, v in given.items()}
 
 
 def supervised() -> dict[str, dict[str, str]]:
@@ -80,7 +63,7 @@ def upstream(env: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("service", RUNNING)
 def test_a_container_gets_what_the_supervisor_gives(service: str) -> None:
     wanted = {k: v for k, v in upstream(supervised()[service]).items() if k not in PROCESS_ONLY}
-    got = {k: v for k, v in environment(service).items() if k not in CONTAINER_ONLY}
+    got = {k: v for k, v in environment(service, SETTINGS).items() if k not in CONTAINER_ONLY}
     assert got == wanted
 
 
@@ -91,7 +74,7 @@ def secrets_in(values: list[str]) -> set[str]:
 
 
 def test_the_converter_knows_only_its_own_secrets() -> None:
-    found = secrets_in(list(environment("converter").values()))
+    found = secrets_in(list(environment("converter", SETTINGS).values()))
     assert found == {"KB_DB_PASSWORD_CONVERTER", "KB_BUS_PASSWORD_CONVERTER"}
 
 
@@ -99,7 +82,7 @@ def test_the_converter_knows_only_its_own_secrets() -> None:
 def test_no_service_knows_the_owner_or_anothers_password(service: str) -> None:
     own = {f"KB_DB_PASSWORD_{service.upper()}", f"KB_BUS_PASSWORD_{service.upper()}"}
     shared = {"KB_API_KEY", "KB_QDRANT_API_KEY", "KB_EMBEDDINGS_KEY", "KB_BOOTSTRAP_PASSWORD"}
-    assert secrets_in(list(environment(service).values())) <= own | shared
+    assert secrets_in(list(environment(service, SETTINGS).values())) <= own | shared
 
 
 def test_every_setting_of_the_example_reaches_somebody() -> None:
@@ -125,7 +108,7 @@ def test_a_container_runs_one_service_as_kb_run_does(service: str) -> None:
     container = CONTAINERS[service]
     assert container["command"] == ["kb", "run", service]
     assert container["build"]["args"]["SERVICE"] == service
-    assert supervised()[service]["KB_PORT"] == environment(service)["KB_PORT"]
+    assert supervised()[service]["KB_PORT"] == environment(service, SETTINGS)["KB_PORT"]
 
 
 @pytest.mark.parametrize("name", [*RUNNING, *STORES, *ONCE])
@@ -187,7 +170,7 @@ def test_only_the_front_door_has_a_way_out() -> None:
 def test_the_converter_reaches_stores_only() -> None:
     (network,) = CONTAINERS["converter"]["networks"]
     served = {s for s in RUNNING if CONTAINERS[s].get("networks") and s != "converter"}
-    http = {s for s in served if environment(s).get("KB_API_KEY")}
+    http = {s for s in served if environment(s, SETTINGS).get("KB_API_KEY")}
     assert network == "data"
     assert http == {"ingest", "scanner", "indexer", "search", "ui"}
     assert "vectors" not in CONTAINERS["converter"]["networks"]
@@ -266,6 +249,30 @@ async def roles_with_password(dsn: str) -> set[str]:
     rows = await connection.fetch("SELECT rolname FROM pg_authid WHERE rolpassword IS NOT NULL")
     await connection.close()
     return {r["rolname"] for r in rows if r["rolname"].startswith("kb_")}
+
+
+def run_tool(name: str, dsn: str, *words: str, given: str = "") -> str:
+    """A Postgres client program out of the embedded server's folder."""
+    program = Path(EmbeddedPostgres(Path("unused")).command()[0]).with_name(name)
+    done = subprocess.run(
+        [program, "-d", dsn, *words], input=given, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+async def test_a_dump_as_documented_restores_everything(database: str, tmp_path: Path) -> None:
+    operations = (DEPLOY.parent / "docs" / "operations.md").read_text("utf-8")
+    assert "pg_dumpall -U postgres --clean --if-exists" in operations
+    dump = run_tool("pg_dumpall", database, "--clean", "--if-exists")
+    name = urlsplit(database).path.strip("/")
+    other = EmbeddedPostgres(tmp_path / "postgres", fsync=False)
+    try:
+        run_tool("psql", other.start(), "-q", given=dump)
+        restored = urlunsplit(urlsplit(other.dsn)._replace(path=f"/{name}"))
+        assert await migrate(restored, {f"kb_{r}": "secret" for r in ROLES}) == []
+        assert await roles_with_password(restored) == {f"kb_{r}" for r in ROLES}
+    finally:
+        other.stop()
 
 
 def test_the_bus_takes_its_configuration(tmp_path: Path) -> None:
