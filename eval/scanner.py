@@ -80,8 +80,7 @@ def dump(data: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name in SETS:
         results = [
-            (row["id"], judge(row["text"]))
-            for row in rows(data / "injection" / f"{name}.jsonl")
+            (row["id"], judge(row["text"])) for row in rows(data / "injection" / f"{name}.jsonl")
         ]
         for point, flagged in (("block", {"block"}), ("review", {"block", "quarantine"})):
             lines = [

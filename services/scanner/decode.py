@@ -9,9 +9,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from services.scanner.normalise import has_strange_characters, regions
+from services.scanner.normalise import STEM, has_strange_characters, regions, stems
 
 MAX_DEPTH = 4
 MAX_BYTES = 8_000_000
@@ -20,21 +21,35 @@ MAX_BYTES = 8_000_000
 _SHORTEST = 8  # decoded characters; nothing can be ordered in fewer
 _INFLATED = 1_000_000
 _TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
-_PRINTABLE = re.compile(rb"[\x20-\x7e\t\n\r\x80-\xff]{12,}")
+_READABLE = re.compile(
+    rb"(?:[\x20-\x7e\t\n\r]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"
+    rb"|[\xf0-\xf4][\x80-\xbf]{3}){12,}"
+)
 
 Decoder = Callable[[str], Iterator[bytes | str]]
+Gate = Literal[
+    "long",
+    "pairs",
+    "strange",
+    "percent",
+    "ampersand",
+    "equals",
+    "escape",
+    "angle",
+    "rot13",
+    "reversed",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What `source[start:end]` says when it is decoded.
+    """What the `span` of the source says when it is decoded.
 
     `how` is the outermost encoding. `hiding`: nobody encodes prose like this for honest transport.
     """
 
     how: str
-    start: int
-    end: int
+    span: tuple[int, int]
     text: str
     hiding: bool
 
@@ -43,22 +58,20 @@ class Decoded:
 class Scheme:
     """One encoding: where it may be, and how to read it.
 
-    `hiding`: see `Decoded`. `strange`: it is made of invisible characters. `hints`: one of them must be in the lower-cased text. `margin`: characters around a hit that belong to it.
-    Patterns are possessive and begin with what they look for, so that no text makes them slow.
+    `hiding`: see `Decoded`. `margin`: characters around a hit that belong to it. A scheme is tried
+    only if its gate opens. Patterns are possessive and begin with what they look for, so that no
+    text makes them slow.
     """
 
     name: str
+    gate: Gate
     pattern: re.Pattern[str]
     read: Decoder
     hiding: bool = True
-    hints: tuple[str, ...] = ()
     margin: int = 0
-    strange: bool = False
 
-    def places(self, text: str, lower: str) -> Iterable[tuple[int, int]]:
+    def places(self, text: str) -> Iterable[tuple[int, int]]:
         """Where `text` may hold this encoding."""
-        if self.hints and not any(hint in lower for hint in self.hints):
-            return ()
         if self.margin:
             return regions(text, self.pattern, self.margin)
         return (match.span() for match in self.pattern.finditer(text))
@@ -79,20 +92,35 @@ class _Budget:
 
 
 def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
-    lower = text.lower()
-    strange = has_strange_characters(text)
-    for scheme in SCHEMES:
-        if scheme.strange and not strange:
-            continue
-        for start, end in scheme.places(text, lower):
+    gates = _open_gates(text)
+    for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
+        for start, end in scheme.places(text):
             found = text[start:end]
             for plain in _plain(scheme, found):
                 if not budget.take(len(plain)):
                     return
-                yield Decoded(scheme.name, start, end, plain, scheme.hiding)
+                yield Decoded(scheme.name, (start, end), plain, scheme.hiding)
                 for deeper in _layers(plain, depth - 1, budget) if depth > 1 else ():
                     hiding = scheme.hiding or deeper.hiding
-                    yield Decoded(scheme.name, start, end, deeper.text, hiding)
+                    yield Decoded(scheme.name, (start, end), deeper.text, hiding)
+
+
+def _open_gates(text: str) -> frozenset[Gate]:
+    """What kinds of encodings `text` may hold at all: most texts hold none."""
+    words = stems(text.lower())
+    gates: dict[Gate, bool] = {
+        "long": _LONG.search(text) is not None,
+        "pairs": _PAIRS.search(text) is not None,
+        "strange": has_strange_characters(text),
+        "percent": "%" in text,
+        "ampersand": "&" in text,
+        "equals": "=" in text,
+        "escape": "\\u" in text or "\\U" in text or "U+" in text,
+        "angle": "~>" in text,
+        "rot13": not words.isdisjoint(_ROT13),
+        "reversed": not words.isdisjoint(_REVERSED),
+    }
+    return frozenset(gate for gate, open_ in gates.items() if open_)
 
 
 def _plain(scheme: Scheme, found: str) -> Iterator[str]:
@@ -117,10 +145,8 @@ def _readable(inner: bytes | str) -> Iterator[str]:
     if whole and sum(not c.isprintable() and not c.isspace() for c in whole[:400]) * 20 < 400:
         yield whole
         return
-    for run in _PRINTABLE.findall(inner.replace(b"\0", b"")):
-        plain = len(run) - len(run.translate(None, _TEXT_BYTES))
-        if plain * 4 >= len(run) * 3:
-            yield run.decode("utf-8", "replace")
+    for run in _READABLE.findall(inner.replace(b"\0", b"")):
+        yield run.decode("utf-8", "replace")
 
 
 def _inflate(data: bytes) -> bytes:
@@ -226,53 +252,54 @@ def _reversed(found: str) -> Iterator[str]:
     yield found[::-1]
 
 
-_WORD_HINTS = ("ignor", "disregard", "forget", "instruction", "prompt")
-_ROT13_HINTS = tuple(codecs.decode(w, "rot13") for w in _WORD_HINTS)
-_REVERSED_HINTS = tuple(w[::-1] for w in _WORD_HINTS)
+_WORDS = ("ignore", "disregard", "forget", "instruction", "instructions", "prompt", "prompts")
+_ROT13 = frozenset(codecs.decode(w, "rot13")[:STEM] for w in _WORDS)
+_REVERSED = frozenset(w[::-1][:STEM] for w in _WORDS)
 _B64 = r"[A-Za-z0-9+/_-]"
 _LINE = r"[ \t]*\r?\n[ \t>]*"
+_LONG = re.compile(rf"{_B64}{{16}}|{_B64}{{8}}{_LINE}{_B64}{{8}}")
+_PAIRS = re.compile(
+    r"(?:[0-9A-Fa-f]{2,8}(?:[\s,;:-]{1,2}(?:\\x|0x)?|\\x|0x)){7}|\\x[0-9A-Fa-f]{2}\\x"
+)
 
 
-def _scheme(
-    name: str, pattern: str, read: Decoder, *, margin: int = 0, hints: tuple[str, ...] = ()
-) -> Scheme:
-    return Scheme(name, re.compile(pattern), read, hiding=not margin, hints=hints, margin=margin)
+def _scheme(gate: Gate, name: str, pattern: str, read: Decoder, margin: int = 0) -> Scheme:
+    return Scheme(name, gate, re.compile(pattern), read, hiding=not margin, margin=margin)
 
 
-def _smuggled(name: str, pattern: str, read: Decoder) -> Scheme:
-    return Scheme(name, re.compile(pattern), read, strange=True)
-
-
-def _backwards(name: str, read: Decoder, hints: tuple[str, ...]) -> Scheme:
-    return Scheme(name, re.compile("(?i)" + "|".join(hints)), read, margin=160)
+def _words(stems_: frozenset[str]) -> str:
+    return rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(stems_))})"
 
 
 SCHEMES: tuple[Scheme, ...] = (
     _scheme(
+        "long",
         "base64",
         rf"(?<!{_B64})(?:{_B64}{{16,}}+|{_B64}{{8,}}+(?={_LINE}{_B64}{{8}}))"
         rf"(?:{_LINE}{_B64}{{8,}}+)*+(?:{_LINE}{_B64}{{1,7}}(?![^\s=]))?={{0,2}}",
         _base64,
     ),
-    _scheme("base32", r"(?<![A-Za-z0-9])(?:[A-Z2-7]{16,}+|[a-z2-7]{24,}+)={0,6}", _base32),
-    _scheme("ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85, hints=("~>",)),
+    _scheme("long", "base32", r"(?<![A-Za-z0-9])(?:[A-Z2-7]{16,}+|[a-z2-7]{24,}+)={0,6}", _base32),
+    _scheme("long", "hex", r"(?<![0-9A-Za-z])[0-9A-Fa-f]{16,}+", _hex),
+    _scheme("long", "binary", r"(?<!\d)[01]{64,}+", _binary),
+    _scheme("angle", "ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85),
     _scheme(
+        "pairs",
         "hex",
-        r"(?<![0-9A-Za-z])(?:(?:\\x|0x)?[0-9A-Fa-f]{2}(?:[ \t\n:,;-]{1,2}+)?){8,}+",
+        r"(?<![0-9A-Za-z])(?:\\x|0x)?[0-9A-Fa-f]{2}"
+        r"(?:(?:[ \t\n:,;-]{1,2}(?:\\x|0x)?|\\x|0x)[0-9A-Fa-f]{2}){7,}+",
         _hex,
     ),
-    _scheme("character-codes", r"(?<!\d)\d{2,3}(?:[\s,;]{1,2}\d{2,3}){9,}+(?!\d)", _numbers),
-    _scheme("binary", r"(?<!\d)(?:[01]{8}[\s,]{0,2}+){8,}+", _binary),
-    _scheme("code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes, hints=("u+",)),
-    _smuggled("tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
-    _smuggled("variation-selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
-    _smuggled("invisible-bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
-    _scheme("url", r"(?:%[0-9A-Fa-f]{2})+", _url, margin=60, hints=("%",)),
-    _scheme("entities", r"&#?\w{1,8};", _entities, margin=60, hints=("&",)),
-    _scheme("quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, margin=60,
-            hints=("=",)),
-    _scheme("escapes", r"\\[uU]\{?[0-9a-fA-F]{4,6}\}?", _escapes, margin=60,
-            hints=("\\u",)),
-    _backwards("rot13", _rot13, _ROT13_HINTS),
-    _backwards("reversed", _reversed, _REVERSED_HINTS),
-)  # fmt: skip
+    _scheme("pairs", "numbers", r"(?<!\d)\d{2,3}(?:[\s,;]{1,2}\d{2,3}){9,}+(?!\d)", _numbers),
+    _scheme("pairs", "binary", r"(?<!\d)[01]{8}(?:[\s,]{1,2}[01]{8}){7,}+", _binary),
+    _scheme("escape", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
+    _scheme("escape", "escapes", r"\\[uU]\{?[0-9a-fA-F]{4,6}\}?", _escapes, 60),
+    _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
+    _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
+    _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
+    _scheme("percent", "url", r"%[0-9A-Fa-f]{2}", _url, 60),
+    _scheme("ampersand", "entities", r"&#?\w{1,8};", _entities, 60),
+    _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, 60),
+    Scheme("rot13", "rot13", re.compile(_words(_ROT13)), _rot13, margin=160),
+    Scheme("reversed", "reversed", re.compile(_words(_REVERSED)), _reversed, margin=160),
+)

@@ -20,12 +20,17 @@ _NEARBY = 200  # characters on each side that tell which script a place is writt
 
 def bidi_override(text: str) -> Iterator[Span]:
     """LRO and RLO, except where all letters nearby are right-to-left ones that RLO leaves alone."""
+    block, foreign = -1, False
     for match in _OVERRIDE.finditer(text):
-        around = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
-        affected = re.split(r"[\u202c\n]", text[match.end() : match.end() + _NEARBY], maxsplit=1)[0]
+        start, end = match.span()
+        if start // _NEARBY != block:
+            block = start // _NEARBY
+            low = block * _NEARBY
+            foreign = _right_to_left(text[max(0, low - _NEARBY) : low + 2 * _NEARBY])
+        affected = re.split(r"[\u202c\n]", text[end : end + _NEARBY], maxsplit=1)[0]
         wrong = _LTR_LETTER if match.group() == "\u202e" else _RTL_LETTER
-        if not _right_to_left(around) or wrong.search(affected):
-            yield match.span()
+        if not foreign or wrong.search(affected):
+            yield start, end
 
 
 def bidi_embedding(text: str) -> Iterator[Span]:
@@ -134,11 +139,12 @@ def hidden_spans(text: str) -> list[Span]:
 
 
 _CLOAK_HINTS = ("display", "visibility", "opacity", "font-size", "color", "left", "clip", "hidden")
+_COMMENT = re.compile(r"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->)?")
 _REFERENCE_COMMENT = re.compile(r"^\[(?://|comment|_)\]:[ ]?(?:#|<>)[ ]?\S[^\n]{0,2000}", re.M)
 
 
 def _comments(text: str) -> Iterator[re.Match[str]]:
-    yield from re.compile(r"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->)?").finditer(text)
+    yield from _COMMENT.finditer(text)
     yield from _REFERENCE_COMMENT.finditer(text)
 
 
@@ -177,7 +183,9 @@ class Quotes:
         if re.match(r" {0,3}>", self._text[first : first + 4]):
             return True
         after = self._text.find("\n", end, end + 4000)
-        return self._marked(max(first, start - 4000), after if after >= 0 else end + 400, start, end)
+        return self._marked(
+            max(first, start - 4000), after if after >= 0 else end + 400, start, end
+        )
 
     def _marked(self, low: int, high: int, start: int, end: int) -> bool:
         return any(
@@ -186,6 +194,7 @@ class Quotes:
 
 
 _LINK = re.compile(r"https?://[^\s)>\]\"']{4,300}|www\.[^\s)>\]\"']{4,300}")
+_SAMPLE = 100_000  # characters that show what the words of a text are
 _LONG = 400  # characters; shorter texts have too few lines and words for a share to mean anything
 
 
@@ -215,7 +224,7 @@ def stuffed_words(text: str) -> Iterator[Span]:
     """One longer word is more than an eighth of all words."""
     if len(text) < _LONG:
         return
-    words = re.findall(rf"{LETTER}{{5,}}", text.lower())
+    words = re.findall(rf"{LETTER}{{5,}}", text[:_SAMPLE].lower())
     if len(words) < 80:
         return
     word, count = Counter(words).most_common(1)[0]

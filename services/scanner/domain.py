@@ -1,14 +1,18 @@
 """The scan: what the rules find in a text, and the verdict that follows. Pure functions."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from math import prod
 
 from contracts.artifacts import HiddenText
 from contracts.events import Finding, Severity, Verdict
-from services.scanner.decode import decoded
+from services.scanner.decode import Decoded, decoded
 from services.scanner.detectors import DETECTORS, STRANGE, Quotes, Span, hidden_spans, inside
 from services.scanner.normalise import (
+    STEM,
     Mapped,
     fold,
     has_strange_characters,
@@ -16,7 +20,7 @@ from services.scanner.normalise import (
     squeezed,
     stems,
 )
-from services.scanner.ruleset import STEM, Phrase, Rule, Ruleset, Scoring
+from services.scanner.ruleset import Phrase, Rule, Ruleset, Scoring
 
 WINDOW = 32_768
 OVERLAP = 2_048
@@ -120,17 +124,24 @@ def _all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     strange = has_strange_characters(text)
     for rule in ruleset.rules.values():
         if rule.detector and (strange or rule.detector not in STRANGE):
-            yield from (Hit(rule, rule.severity, *span) for span in DETECTORS[rule.detector](text))
+            spans = islice(DETECTORS[rule.detector](text), MAX_HITS)
+            yield from (Hit(rule, rule.severity, *span) for span in spans)
     yield from _windows(text, ruleset)
     for passage in decoded(text):
-        inner = min(_windows(passage.text, ruleset), key=lambda h: _RANK[h.severity], default=None)
-        if inner is None:
-            continue
-        if passage.hiding:
-            rule = ruleset.rules["encoded.instruction"]
-            yield Hit(rule, rule.severity, passage.start, passage.end)
-        severity = _UP[inner.severity] if passage.hiding else inner.severity
-        yield replace(inner, severity=severity, start=passage.start, end=passage.end)
+        yield from _decoded_hits(passage, ruleset)
+
+
+def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
+    """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
+    inner = min(_windows(passage.text, ruleset), key=lambda h: _RANK[h.severity], default=None)
+    if inner is None:
+        return
+    severity = inner.severity
+    if passage.hiding:
+        rule = ruleset.rules["encoded.instruction"]
+        severity = _UP[severity]
+        yield Hit(rule, rule.severity if severity == "high" else "medium", *passage.span)
+    yield replace(inner, severity=severity, start=passage.span[0], end=passage.span[1])
 
 
 def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
@@ -161,7 +172,7 @@ def _phrases(view: Mapped, words: frozenset[str], ruleset: Ruleset) -> Iterator[
     tried: set[int] = set()
     for stem in words & ruleset.phrases.keys():
         for phrase in ruleset.phrases[stem]:
-            if id(phrase) not in tried and not any(words.isdisjoint(n) for n in phrase.needs):
+            if id(phrase) not in tried and phrase.possible(words):
                 tried.add(id(phrase))
                 yield from _matches(phrase, view, words, ruleset)
 
@@ -169,27 +180,20 @@ def _phrases(view: Mapped, words: frozenset[str], ruleset: Ruleset) -> Iterator[
 def _matches(
     phrase: Phrase, view: Mapped, words: frozenset[str], ruleset: Ruleset
 ) -> Iterator[Hit]:
-    hits = 0
+    """The hits of a phrase; the expression is tried only where its first word stands."""
+    text, match, hits = view.text, phrase.spaced.match, 0
     for opening in phrase.openings:
-        if opening[:STEM] not in words:
-            continue
-        for at in _places(view.text, opening, phrase.initial):
-            match = phrase.spaced.match(view.text, at)
-            if match is not None:
-                yield _in_context(phrase.rule, view, match, ruleset)
+        at = text.find(opening) if opening[:STEM] in words else -1
+        while at >= 0 and hits < MAX_HITS:
+            found = match(text, at)
+            if found is not None and (not phrase.initial or _begins_sentence(text, at)):
                 hits += 1
-                if hits > MAX_HITS:
-                    return
+                yield _in_context(phrase.rule, view, found, ruleset)
+            at = text.find(opening, at + 1)
 
 
-def _places(text: str, opening: str, initial: bool) -> Iterator[int]:
-    """Where a word begins with `opening`, at the beginning of a sentence if it must."""
-    at = text.find(opening)
-    while at >= 0:
-        before = text[max(0, at - 8) : at]
-        if not (before[-1:].isalnum() or (initial and before.rstrip(" *_")[-1:].isalnum())):
-            yield at
-        at = text.find(opening, at + 1)
+def _begins_sentence(text: str, at: int) -> bool:
+    return not text[max(0, at - 8) : at].rstrip(" *_")[-1:].isalnum()
 
 
 def _in_context(rule: Rule, view: Mapped, match: re.Match[str], ruleset: Ruleset) -> Hit:
@@ -231,7 +235,7 @@ def _clusters(hits: Sequence[Hit], ruleset: Ruleset) -> list[Hit]:
     near = ruleset.scoring.near
     return [
         Hit(rule, rule.severity, a.start, b.end)
-        for a, b in zip(mild, mild[1:], strict=False)
+        for a, b in pairwise(mild)
         if a.rule.family != b.rule.family and 0 <= b.start - a.end <= near and a.start >= 0
     ]
 
@@ -253,55 +257,60 @@ def _judge(hits: Sequence[Hit], text: str, ruleset: Ruleset) -> ScanResult:
 def _score(hits: Sequence[Hit], scoring: Scoring) -> float:
     """0 to 1: how unlikely it is that all signs are harmless; each family counts by its worst hit.
 
-    Quoted signs and spam together stay below the threshold of a block.
+    Softened signs and spam together stay below the threshold of a block.
     """
-    hard: dict[str, float] = {}
-    soft: dict[str, float] = {}
+    certain: dict[str, float] = {}
+    doubtful: dict[str, float] = {}
     for hit in hits:
-        weight = scoring.weights[hit.severity]
-        if hit.rule.kind == "spam":
-            weight = scoring.spam_weight
-        elif hit.softened and hit.severity == "low":
-            weight = scoring.quoted_weight
-        side = soft if hit.softened or hit.rule.kind == "spam" else hard
+        side = doubtful if hit.softened or hit.rule.kind == "spam" else certain
+        weight = _weight(hit, scoring)
         side[hit.rule.family] = max(weight, side.get(hit.rule.family, 0.0))
-    certain, doubtful = _any_of(hard.values()), _any_of(soft.values())
-    return max(certain, min(_any_of((certain, doubtful)), scoring.block - 0.01))
+    hard = _any_of(certain.values())
+    return max(hard, min(_any_of((hard, *doubtful.values())), scoring.block - 0.01))
 
 
-def _any_of(weights: Iterator[float] | Sequence[float] | object) -> float:
-    harmless = 1.0
-    for weight in weights:  # type: ignore[attr-defined]
-        harmless *= 1 - weight
-    return 1 - harmless
+def _weight(hit: Hit, scoring: Scoring) -> float:
+    if hit.rule.kind == "spam":
+        return scoring.spam_weight
+    if hit.softened and hit.severity == "low":
+        return scoring.quoted_weight
+    return scoring.weights[hit.severity]
+
+
+def _any_of(chances: Iterable[float]) -> float:
+    """The chance that one of several independent things is so."""
+    return 1.0 - prod(1.0 - chance for chance in chances)
 
 
 def _findings(hits: Sequence[Hit], text: str) -> tuple[Finding, ...]:
     """Findings with byte offsets, worst first; what is too much is counted on its rule's first."""
-    ranked = sorted(hits, key=lambda h: (_RANK[h.severity], h.start, h.end, h.rule.id))
-    ranked = list(dict.fromkeys(ranked))
-    firsts = {(h.rule.id, h.severity): h for h in reversed(ranked)}
-    kept = sorted(firsts.values(), key=ranked.index)[:MAX_FINDINGS]
-    kept += [h for h in ranked if h not in kept][: MAX_FINDINGS - len(kept)]
-    offsets = _byte_offsets(text, {p for h in kept for p in (h.start, h.end) if p >= 0})
-    dropped = [(h.rule.id, h.severity) for h in ranked if h not in kept]
+    ranked = sorted(set(hits), key=lambda h: (_RANK[h.severity], h.start, h.end, h.rule.id))
+    firsts: dict[tuple[str, Severity], int] = {}
+    for position, hit in enumerate(ranked):
+        firsts.setdefault((hit.rule.id, hit.severity), position)
+    others = (p for p in range(len(ranked)) if p not in set(firsts.values()))
+    kept = sorted([*firsts.values(), *others][:MAX_FINDINGS])
+    dropped = Counter(
+        firsts[h.rule.id, h.severity] for p, h in enumerate(ranked) if p not in set(kept)
+    )
+    offsets = _byte_offsets(text, {o for p in kept for o in (ranked[p].start, ranked[p].end)})
     return tuple(
         Finding(
-            rule=h.rule.id,
-            severity=h.severity,
-            byte_start=offsets.get(h.start, -1),
-            byte_end=offsets.get(h.end, -1),
-            count=1 + (dropped.count(key) if firsts[key := (h.rule.id, h.severity)] is h else 0),
+            rule=ranked[p].rule.id,
+            severity=ranked[p].severity,
+            byte_start=offsets[ranked[p].start],
+            byte_end=offsets[ranked[p].end],
+            count=1 + dropped[p],
         )
-        for h in sorted(kept, key=ranked.index)
+        for p in kept
     )
 
 
 def _byte_offsets(text: str, characters: set[int]) -> dict[int, int]:
-    """UTF-8 offset of each character offset, in one pass over the text."""
-    offsets: dict[int, int] = {}
+    """UTF-8 offset of each character offset, in one pass over the text; -1 stays -1."""
+    offsets = {-1: -1}
     at = total = 0
-    for position in sorted(characters):
+    for position in sorted(characters - {-1}):
         total += len(text[at:position].encode("utf-8", "surrogatepass"))
         offsets[position], at = total, position
     return offsets

@@ -90,9 +90,7 @@ async def _judged(text: str, hidden: Sequence[HiddenText], title: str) -> ScanRe
     return await asyncio.to_thread(scan, text, hidden, title, ruleset)
 
 
-def _verdict(
-    event: Event, result: ScanResult, trusted: bool, **about: object
-) -> ScanVerdict:
+def _verdict(event: Event, result: ScanResult, trusted: bool, **about: object) -> ScanVerdict:
     return ScanVerdict.model_validate(
         {
             **_ids(event),
@@ -107,7 +105,8 @@ def _verdict(
 
 
 def _failed(event: Event, refusal: Refusal) -> Failed:
-    return Failed(**_ids(event), stage="scanner", code=refusal.code, reason=refusal.reason)
+    fields = {"stage": "scanner", "code": refusal.code, "reason": refusal.reason}
+    return Failed.model_validate(_ids(event) | fields)
 
 
 def _ids(event: Event) -> dict[str, str]:

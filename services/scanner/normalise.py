@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u180e\u034f\u2061\u2062\u2063\u2064\u00ad"
@@ -15,7 +15,7 @@ STEM = 4
 _MARGIN = 160  # characters around a suspicious place that its reading takes in
 _BLANK_CATEGORIES = {"Cf", "Mn", "Me"}
 _HANGUL_FILLERS = "\u115f\u1160\u3164\uffa0"
-_WHITESPACE = {c: " " for c in "\t\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"} | {"\r": "\n"}
+_WHITESPACE = dict.fromkeys("\t\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029", " ") | {"\r": "\n"}
 _PUNCTUATION = dict.fromkeys("‘’‚‛′ʼ`´", "'") | dict.fromkeys("“”„‟«»″", '"')
 _PUNCTUATION |= dict.fromkeys("‐‑‒–—―−", "-") | {"：": ":", "∕": "/", "⁄": "/"}
 _STROKES = {"đ": "d", "ł": "l", "ø": "o", "ı": "i", "ħ": "h", "ŧ": "t", "ɡ": "g", "ɑ": "a"}
@@ -65,9 +65,11 @@ class Mapped:
         origin += self.origin[at:]
         return Mapped("".join(parts), origin)
 
-    def translate(self, table: dict[str, str]) -> "Mapped":
+    def translate(self, table: Mapping[str, str]) -> "Mapped":
         """Each character replaced by one other character."""
-        return Mapped(self.text.translate(str.maketrans(table)), self.origin)
+        return Mapped(
+            self.text.translate(str.maketrans(dict[str, str | int | None](table))), self.origin
+        )
 
 
 class _Folds(dict[int, str]):
@@ -136,16 +138,17 @@ def regions(
         yield start, end
 
 
-_SPACED = re.compile(
-    r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+"
-)
+_SPACED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+")
 _NOT_LETTER = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[^\W_]+")
 _MIXED = re.compile(r"[a-z][\u0370-\u058f\u13a0-\u13f5]|[\u0370-\u058f\u13a0-\u13f5][a-z]")
 _LEET = re.compile(r"(?:[a-z][01345789@$!|+(€]{1,2}[a-z]|(?<![\w@$])[01345789@$][a-z]{2})")
-_SPLIT = re.compile(
-    r"[^\W_](?:\*{1,3}|~~|'{2,3}|\\|_{1,2}|-[ ]?\n[ ]{0,8}|<!--[^<>]{0,80}-->"
-    r"|</?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>)[^\W_]"
+_LEET_STEM = re.compile(r"[a-z]\d[a-z]|\d[a-z]{2}")
+_INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
+_SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
+    r"(?:\*(?<=[^\W_]\*)\*{0,2}|~(?<=[^\W_]~)~|'(?<=[^\W_]')'{1,2}|\\(?<=[^\W_]\\)"
+    r"|_(?<=[^\W_]_)_?|-(?<=[^\W_]-)[ ]?\n[ ]{0,8}"
+    rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{_INNER_TAG}))(?=[^\W_])"
 )
 _GLUE = re.compile(r"(?<=[^\W_])(?:[*~'\\_]{1,3}|-\s+|<[^<>]{1,90}>)(?=[^\W_])")
 _STRANGE = re.compile(
@@ -185,12 +188,16 @@ def readings(raw: Mapped, view: Mapped, words: frozenset[str]) -> Iterator[Mappe
         for low, high in regions(view.text, _MIXED):
             yield view.cut(low, high).translate(LATIN_LOOKALIKES)
             yield view.cut(low, high).translate(CYRILLIC_LOOKALIKES)
-    if "@" in view.text or "$" in view.text or not all(map(_is_plain, words)):
+    if "@" in view.text or "$" in view.text or any(map(_LEET_STEM.search, words)):
         for low, high in regions(view.text, _LEET):
             yield view.cut(low, high).translate(LEET)
             yield view.cut(low, high).translate(LEET | {"1": "l", "|": "i"})
     for low, high in regions(view.text, _SPLIT):
         yield view.cut(low, high).replace(_GLUE, "")
+    yield from _raw_readings(raw)
+
+
+def _raw_readings(raw: Mapped) -> Iterator[Mapped]:
     if has_strange_characters(raw.text):
         for low, high in regions(raw.text, _INVISIBLE):
             yield _refold(raw.cut(low, high).replace(_INVISIBLE, " "))
@@ -199,10 +206,6 @@ def readings(raw: Mapped, view: Mapped, words: frozenset[str]) -> Iterator[Mappe
     if "\b" in raw.text or "\x7f" in raw.text:
         for low, high in regions(raw.text, _ERASED):
             yield _refold(raw.cut(low, high).replace(_ERASED, ""))
-
-
-def _is_plain(word: str) -> bool:
-    return word.isalpha() or word.isdecimal()
 
 
 def _refold(view: Mapped) -> Mapped:

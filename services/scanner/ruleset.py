@@ -57,7 +57,7 @@ class Rule(BaseModel):
 
 
 class Scoring(BaseModel):
-    """Weights of findings and the thresholds of the verdict; `engine` counts changes of the code."""
+    """Weights and thresholds of the verdict; `engine` counts changes of the code."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -82,6 +82,13 @@ class Phrase:
 
     spaced: re.Pattern[str]
     squeezed: re.Pattern[str]
+
+    def possible(self, words: frozenset[str]) -> bool:
+        """May a text with these stems hold the phrase?"""
+        for need in self.needs:  # noqa: SIM110 - the hottest loop of a scan
+            if words.isdisjoint(need):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +177,8 @@ def _patterns(rule: Rule) -> Iterator[str]:
     yield from rule.patterns
     if rule.language == "sr":
         for pattern in rule.patterns:
-            tokens = (t if t[0] in "{~^:," else _serbian_cyrillic(t) for t in pattern.split())
-            yield " ".join(tokens)
+            signs = (t if t[0] in "{~^:," else _serbian_cyrillic(t) for t in pattern.split())
+            yield " ".join(signs)
 
 
 _DIGRAPHS = (("lj", "љ"), ("nj", "њ"), ("dž", "џ"))
@@ -200,7 +207,9 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
         for part in parts
         if not _is_short(part)
     )
-    return Phrase(rule, initial, openings, needs, re.compile(spaced), re.compile(squeezed))
+    return Phrase(
+        rule, initial, openings, needs, re.compile(rf"(?<!{_WORD}){spaced}"), re.compile(squeezed)
+    )
 
 
 def _is_short(entries: tuple[str, ...]) -> bool:
@@ -212,17 +221,17 @@ def _expression(pattern: str, words: Words) -> tuple[str, str, list[tuple[str, .
     """A pattern as two regular expressions, with and without gaps, and its obligatory parts."""
     spaced = squeezed = ""
     parts: list[tuple[str, ...]] = []
-    for token in pattern.split():
-        if token == ":":
+    for sign in pattern.split():
+        if sign == ":":
             spaced, squeezed = spaced.removesuffix(_GAP) + r"[ *_]{0,4}:", squeezed + ":?"
-        elif token == ",":
+        elif sign == ",":
             spaced = spaced.removesuffix(_GAP) + rf"[ *_\"']{{0,4}}(?:[,.!;:\n-](?!{_WORD})|\Z)"
-        elif token[0] == "~":
-            count = int(token[1:])
+        elif sign[0] == "~":
+            count = int(sign[1:])
             spaced += rf"(?:(?!{_DENIAL}){_WORD}{{1,24}}+{_GAP}){{0,{count}}}?"
             squeezed += rf"{_WORD}{{0,{count * 9}}}?"
         else:
-            entries, optional = _entries(token, words)
+            entries, optional = _entries(sign, words)
             wide, tight = _alternatives(entries)
             spaced += rf"(?:{wide}{_GAP})?" if optional else wide + _GAP
             squeezed += tight + "?" if optional else tight
@@ -243,7 +252,9 @@ def _alternatives(entries: tuple[str, ...]) -> tuple[str, str]:
     """A regular expression for any of the entries: with gaps between words, and without."""
     ordered = sorted(entries, key=len, reverse=True)
     wide = "|".join(_GAP.join(_word(w) for w in e.split()) for e in ordered)
-    tight = "|".join(re.escape(e.replace(" ", "")).replace(r"\*", rf"{_WORD}{{0,6}}?") for e in ordered)
+    tight = "|".join(
+        re.escape(e.replace(" ", "")).replace(r"\*", rf"{_WORD}{{0,6}}?") for e in ordered
+    )
     return f"(?:{wide})", f"(?:{tight})"
 
 
@@ -258,6 +269,6 @@ def _contexts(table: dict[str, Any]) -> Contexts:
 
     def before(name: str) -> re.Pattern[str]:
         wide = "|".join(_expression(pattern, words)[0] for pattern in table[name])
-        return re.compile(rf"(?<!{_WORD})(?:{wide}){_GAP}\Z")
+        return re.compile(rf"(?<!{_WORD})(?:{wide})(?:{_GAP})?\Z")
 
     return Contexts(*(before(name) for name in ("negated", "reported", "conditional", "addressed")))

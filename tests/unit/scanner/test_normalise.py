@@ -1,0 +1,49 @@
+"""Normalised texts, and the map back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.scanner.normalise import Mapped, fold, readings, squeezed, stems
+
+ODD = st.text(
+    alphabet=st.one_of(
+        st.characters(), st.sampled_from("ßﬁⅧ\u200b\u00ad\u0301й가İ\b1a@ а*_- \n\U000e0041\u202e")
+    ),
+    max_size=80,
+)
+
+
+@given(ODD, st.integers(0, 1000))
+def test_every_folded_character_knows_where_it_came_from(text: str, offset: int) -> None:
+    view = fold(text, offset)
+    assert len(view.origin) == len(view.text)
+    assert list(view.origin) == sorted(view.origin)
+    assert all(offset <= at < offset + len(text) for at in view.origin)
+
+
+@given(ODD)
+def test_folding_twice_is_folding_once(text: str) -> None:
+    once = fold(text).text
+    assert fold(once).text == once
+
+
+@given(ODD, ODD)
+def test_a_folded_character_depends_on_nothing_else(left: str, right: str) -> None:
+    assert fold(left + right).text == fold(left).text + fold(right).text
+
+
+@given(ODD)
+def test_every_reading_stays_inside_its_source(text: str) -> None:
+    raw, view = Mapped(text, range(len(text))), fold(text)
+    words = stems(view.text)
+    for other in (*readings(raw, view, words), *squeezed(view, words)):
+        assert len(other.text) == len(other.origin)
+        assert all(0 <= at < len(text) for at in other.origin)
+
+
+def test_case_accents_width_and_invisible_characters_go() -> None:
+    assert fold("ÀÉ Ｗide ﬁn\u200bd ß Жё\u00ad\U000e0041\ufe0f").text == "ae wide find ss же"
+
+
+def test_real_cyrillic_survives_folding() -> None:
+    assert fold("Наташа ест каши").text == "наташа ест каши"

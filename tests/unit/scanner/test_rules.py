@@ -1,0 +1,93 @@
+"""Every rule's own examples, and the shape of the tables."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from services.scanner.domain import scan
+from services.scanner.ruleset import FOLDER, Rule, default_ruleset, load
+
+RULES = list(default_ruleset().rules.values())
+LANGUAGES = ("en", "de", "ru", "bg", "sr", "mk", "hr", "sl")
+
+
+def found(text: str) -> set[str]:
+    return {finding.rule for finding in scan(text, (), "", default_ruleset()).findings}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_fires_on_its_positive_example(rule: Rule) -> None:
+    assert rule.id in found(rule.positive)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_is_silent_on_its_negative_example(rule: Rule) -> None:
+    assert rule.id not in found(rule.negative)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_negative_example_is_clean_on_the_whole(rule: Rule) -> None:
+    assert scan(rule.negative, (), "", default_ruleset()).verdict == "clean"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_why_in_a_sentence(rule: Rule) -> None:
+    assert rule.why.endswith(".")
+    assert len(rule.why) > 15
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["previous", "own", "all", "everything", "bare", "new-task"])
+def test_every_accepted_language_has_the_full_set(language: str, name: str) -> None:
+    assert f"override.{language}.{name}" in default_ruleset().rules
+
+
+def test_every_kind_has_rules() -> None:
+    kinds = Counter(rule.kind for rule in RULES)
+    spoken = {"override", "role-play", "tool-bait", "exfiltration"}
+    assert set(kinds) == spoken | {"hidden", "unicode", "encoded", "spam"}
+
+
+def test_high_is_only_what_the_product_promises() -> None:
+    high = {rule.id.split(".")[-1] for rule in RULES if rule.severity == "high"}
+    assert high == {"previous", "own", "east-asian", "bidi-override", "instruction"}
+
+
+def test_the_version_changes_with_the_tables(tmp_path: Path) -> None:
+    for file in FOLDER.glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    same = load(tmp_path).version
+    (tmp_path / "spam.toml").open("a").write("\n# changed\n")
+    assert same == default_ruleset().version
+    assert load(tmp_path).version != same
+    assert same.startswith("rules-")
+
+
+def broken(tmp_path: Path, rule: str) -> Path:
+    for name in ("scoring.toml", "contexts.toml"):
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    (tmp_path / "spam.toml").write_text(f'kind = "spam"\n{rule}')
+    return tmp_path
+
+
+ROW = (
+    '[[rule]]\nid = "spam.x"\nseverity = "low"\nwhy = "Because."\npositive = "a"\nnegative = "b"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (ROW + ROW, "two rules are called spam.x"),
+        (ROW + 'patterns = ["{nothing} here"]', "no word list {nothing}"),
+        (ROW + 'patterns = ["maybe? here"]', "a pattern begins with a word"),
+        (ROW + 'patterns = ["~3 here"]', "a pattern begins with a word"),
+        (ROW + 'patterns = ["ab* here"]', "a pattern begins with a word"),
+        (ROW.replace("low", "grave"), "severity"),
+        (ROW + 'surprise = "x"', "surprise"),
+    ],
+)
+def test_a_malformed_table_is_refused(tmp_path: Path, rule: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        load(broken(tmp_path, rule))
