@@ -291,6 +291,8 @@ def rebuild(
     from cli import show
     from contracts.http import RebuildReply
 
+    if all_projects:
+        _call(data, "POST", "/projections/read/rebuild", timeout=httpx.Timeout(None, connect=5))
     body = {"project": None if all_projects else project}
     reply = _call(data, "POST", "/rebuild", json=body, timeout=httpx.Timeout(None, connect=5))
     raw(reply.content) if json_ else show.rebuilt(RebuildReply.model_validate_json(reply.content))

@@ -77,6 +77,8 @@ ROUTES: tuple[Route, ...] = (
           query=("after", "follow", "project"), stream=True),
     Route("POST", "/review/{id}", "scanner", "admin", "Release or reject a version in quarantine"),
     Route("POST", "/rebuild", "indexer", "admin", "Build the indexes again from the log"),
+    Route("POST", "/projections/read/rebuild", "search", "admin",
+          "Fold documents, versions and jobs anew from the log"),
 )  # fmt: skip
 """The public API; every other path is a page, or does not exist."""
 
