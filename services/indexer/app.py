@@ -36,7 +36,7 @@ async def build(env: Env) -> Service:
     cut_options = Cut(
         count_tokens=embedder.count_tokens,
         detect=lambda text: detect(text).code,
-        limit=settings.chunk_tokens,
+        limit=min(settings.chunk_tokens, embedder.max_tokens),
     )
     return Service(
         "indexer",
