@@ -33,12 +33,18 @@ HEAVY = frozenset({
     "cv2", "pandas", "scipy", "pytesseract", "faststream",
 })  # fmt: skip
 VECTORS = frozenset({"qdrant_client", "qdrant_edge"})
-ENGINES = {"kernel.vectors.edge", "kernel.vectors.server"}
+ENGINES = {"kernel.vectors.edge", "kernel.vectors.server", "kernel.vectors.stub"}
 """Loaded when the engine is chosen: they alone may bring their library along."""
-LIGHT = ("kernel.relay_service", "services.ingest.app", "services.scanner.app", "services.ui.app")
-LINES = 450
+IN_THE_CHILD = {"services.converter.parsing.docling_plugin"}
+"""Extends docling's classes; only the parsing child imports it."""
+LIGHT = (
+    "kernel.relay_service", "services.ingest.app", "services.scanner.app", "services.ui.app",
+    "services.converter.app", "cli.main",
+)  # fmt: skip
+LINES = 600
 LONG: dict[str, str] = {}
-"""Modules beyond LINES, each with the reason why it is not split."""
+"""Modules beyond LINES, each with the reason why it is not split. No target: a module is split along
+a seam of its domain, and the ten longest are reported so that one looks for the seam in time."""
 
 
 def python_files(*folders: str) -> Iterator[tuple[str, str]]:
@@ -364,7 +370,7 @@ def all_modules() -> list[str]:
 
 
 def test_importing_any_module_has_no_effects_and_brings_nothing_heavy(tmp_path: Path) -> None:
-    found = probe(ROOT, [m for m in all_modules() if m not in ENGINES], tmp_path)
+    found = probe(ROOT, [m for m in all_modules() if m not in ENGINES | IN_THE_CHILD], tmp_path)
     assert {m: f["error"] for m, f in found.items() if f["error"]} == {}
     assert {m: f["effects"] for m, f in found.items() if f["effects"]} == {}
     assert {m: f["loaded"] for m, f in found.items() if {*f["loaded"]} & (HEAVY | VECTORS)} == {}
