@@ -15,8 +15,8 @@ _EFFECTS = frozenset({
     "os.putenv", "os.unsetenv", "subprocess.Popen",
     "socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo",
 })  # fmt: skip
-_NUMPY = ("b'OPENBLAS_MAIN_FREE'",)
-"""numpy sets and unsets this variable around its own import."""
+_HARMLESS = ("/urllib3/util/connection.py", "/numpy/__init__.py", "/numpy/_core/__init__.py")
+"""urllib3 looks whether there is IPv6, numpy sets and unsets a variable around its own import."""
 
 effects: list[str] = []
 
@@ -26,8 +26,15 @@ def _hook(name: str, arguments: tuple[Any, ...]) -> None:
         path, _, flags = arguments
         if isinstance(flags, int) and flags & _WRITES:
             effects.append(f"open {path}")
-    elif name in _EFFECTS and not str(arguments[:1]).startswith(tuple(f"({n}" for n in _NUMPY)):
+    elif name in _EFFECTS and not _by_harmless():
         effects.append(f"{name} {str(arguments)[:100]}")
+
+
+def _by_harmless() -> bool:
+    frame = sys._getframe(2)
+    while frame.f_back and "/site-packages/" not in frame.f_code.co_filename:
+        frame = frame.f_back  # out of the standard library, to who called it
+    return frame.f_code.co_filename.endswith(_HARMLESS)
 
 
 def _import(module: str) -> dict[str, list[str]]:

@@ -43,8 +43,8 @@ LIGHT = (
 )  # fmt: skip
 LINES = 600
 LONG: dict[str, str] = {}
-"""Modules beyond LINES, each with the reason why it is not split. No target: a module is split along
-a seam of its domain, and the ten longest are reported so that one looks for the seam in time."""
+"""Modules beyond LINES, each with the reason why it is not split. LINES is no target: a module is
+split along a seam of its domain, and the ten longest are reported so that one looks in time."""
 
 
 def python_files(*folders: str) -> Iterator[tuple[str, str]]:
