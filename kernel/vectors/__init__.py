@@ -175,9 +175,9 @@ def open_index(*, root: Path, url: str = "", api_key: str = "") -> VectorIndex:
     Raises IndexInUse if another process has `root` open.
     """
     if url:
-        from kernel.vectors.server import QdrantIndex  # noqa: PLC0415 - half a second
+        from kernel.vectors.server import QdrantIndex
 
         return QdrantIndex(url, api_key=api_key)
-    from kernel.vectors.edge import EdgeIndex  # noqa: PLC0415 - and one of both
+    from kernel.vectors.edge import EdgeIndex
 
     return EdgeIndex(root)

@@ -58,7 +58,7 @@ from kernel.vectors.payload import (
 
 T = TypeVar("T")
 
-_SLICE = 256
+_SLICE = 64
 _FLUSH_EVERY = 4096
 _SHARD, _DIM = "shard", "dim"
 _UNFINISHED = "."  # a folder with this prefix is being made or removed

@@ -1,0 +1,184 @@
+"""The keyword leg alone: modes against a plain BM25 of unstemmed words, on real question sets.
+
+`python -m eval.keywords [--dsn DSN] [--only NAME]` starts a Postgres of its own without a DSN.
+Each document of a set is one passage. Figures are R@1/R@5; then milliseconds a question.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import re
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import asyncpg
+
+from kernel.db import pool
+from kernel.keyword_index import KeywordIndex
+from kernel.keywords import Mode, analyse, query_terms, tsvector
+from kernel.vectors import VectorFilter, point_id
+
+DATA = Path(__file__).parents[1] / "../shared/evaldata/retrieval"
+SETS = (
+    *(("xquad", language, True) for language in ("en", "de")),
+    *(("gnome_help", x, True) for x in ("en", "de", "hr", "ru", "sl", "sr-Cyrl", "sr-Latn")),
+    *(("libreoffice_help", language, False) for language in ("en", "de", "ru", "sl")),
+    *(("progit", language, False) for language in ("en", "bg", "mk")),
+    ("german_laws", "bdsg_2018", False),
+    ("exams_parallel", "hr-sr", True),
+)
+"""Set, variant, and whether the title is searched: not where the questions are the titles."""
+
+EVERYTHING = VectorFilter(include_historical=True)
+LOAD = Path(__file__).with_name("keywords.sql")
+
+
+@dataclass(frozen=True)
+class Set:
+    """`documents`: (id, text, language); `questions`: (text, ids that answer it)."""
+
+    name: str
+    documents: list[tuple[str, str, str]]
+    questions: list[tuple[str, frozenset[str]]]
+
+
+def read(folder: Path, *, title: bool) -> Set:
+    """A set in the format of the data's README."""
+    relevant: dict[str, set[str]] = defaultdict(set)
+    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
+        query, document, _ = line.split("\t")
+        relevant[query].add(document)
+    documents = [
+        (d["_id"], f"{d['title']}\n{d['text']}" if title else d["text"], d["lang"][:2])
+        for d in _rows(folder / "corpus.jsonl")
+    ]
+    questions = [
+        (q["text"], frozenset(relevant[q["_id"]])) for q in _rows(folder / "queries.jsonl")
+    ]
+    return Set("/".join(folder.parts[-2:]), documents, questions)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+Search = Callable[[str], Any]
+
+
+async def measure(questions: list[tuple[str, frozenset[str]]], search: Search) -> str:
+    """R@1/R@5 and milliseconds; `search` gives ids, best first."""
+    first = five = 0
+    started = time.perf_counter()
+    for text, relevant in questions:
+        ids = await search(text)
+        first += bool(relevant & set(ids[:1]))
+        five += bool(relevant & set(ids[:5]))
+    each = (time.perf_counter() - started) / len(questions) * 1000
+    return f"{first / len(questions):.3f}/{five / len(questions):.3f} {each:5.1f}"
+
+
+def plain_bm25(documents: list[tuple[str, str, str]]) -> Search:
+    """The floor: lower-cased words, no stemming, k1 1.2, b 0.75."""
+    words = [Counter(re.findall(r"\w+", text.lower())) for _, text, _ in documents]
+    lengths = [sum(counts.values()) for counts in words]
+    mean = sum(lengths) / len(lengths)
+    postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for at, counts in enumerate(words):
+        for word, count in counts.items():
+            postings[word].append((at, count))
+
+    async def search(text: str) -> list[str]:
+        scores: dict[int, float] = defaultdict(float)
+        for word in set(re.findall(r"\w+", text.lower())):
+            held = postings.get(word, [])
+            rare = math.log(1 + (len(words) - len(held) + 0.5) / (len(held) + 0.5))
+            for at, count in held:
+                norm = count + 1.2 * (0.25 + 0.75 * lengths[at] / mean)
+                scores[at] += rare * count * 2.2 / norm
+        best = sorted(scores, key=lambda at: (-scores[at], at))[:5]
+        return [documents[at][0] for at in best]
+
+    return search
+
+
+async def load(database: "asyncpg.Pool[Any]", project: str, found: Set) -> None:
+    """Each document as one passage of generation 1."""
+    words = [analyse(text, language) for _, text, language in found.documents]
+    await database.execute(
+        LOAD.read_text("utf-8"),
+        project,
+        [name for name, _, _ in found.documents],
+        [language for _, _, language in found.documents],
+        [tsvector(w) for w in words],
+        [len(w) for w in words],
+        [point_id(name, "c") for name, _, _ in found.documents],
+    )
+
+
+async def run(dsn: str, only: str) -> None:
+    """Print one line for each set."""
+    database = await pool(dsn)
+    index = KeywordIndex(database)
+    print(f"{'R@1/R@5 ms':26}{'plain words':20}" + "".join(f"{m:20}" for m in get_args(Mode)))
+    for name, variant, title in SETS:
+        if only not in f"{name}/{variant}":
+            continue
+        found = read(DATA / name / variant, title=title)
+        project = f"{name}-{variant}".lower()
+        await load(database, project, found)
+        columns = [await measure(found.questions, plain_bm25(found.documents))]
+        for mode in get_args(Mode):
+            columns.append(await measure(found.questions, _leg(index, project, mode)))
+        print(f"{found.name:26}" + "".join(f"{column:20}" for column in columns), flush=True)
+    await database.close()
+
+
+def _leg(index: KeywordIndex, project: str, mode: Mode) -> Search:
+    async def search(text: str) -> list[str]:
+        hits = await index.search(project, 1, query_terms(text), EVERYTHING, limit=5, mode=mode)
+        return [hit.version_id for hit in hits]
+
+    return search
+
+
+@contextmanager
+def postgres(dsn: str) -> Iterator[str]:
+    """The given server, or one of its own that ends with the measurement."""
+    if dsn:
+        yield dsn
+        return
+    from kernel.embedded import EmbeddedPostgres
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = EmbeddedPostgres(Path(folder) / "data", fsync=False)
+        started = server.start()
+        try:
+            from kernel.migrations import migrate
+
+            asyncio.run(migrate(started))
+            yield started
+        finally:
+            server.stop()
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dsn", default="")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    if not DATA.is_dir():
+        raise SystemExit(f"no evaluation data in {DATA}")
+    with postgres(options.dsn) as dsn:
+        asyncio.run(run(dsn, options.only))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+-- name: prepare_search!
+-- For this transaction: plan each question by its own words; no reading of all rows, which looks
+-- cheap to the planner because `terms` is stored out of line; no compiling of short statements.
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
+
+-- name: search_keywords
+-- Best passages by BM25 (k1 1.2, b 0.75) over those that match `tsquery` and pass the filters.
+-- A word scores by the best of its terms. `rarity`: for each term how many passages hold it, where
+-- that is known beforehand; else it is counted. `passages`: size of the base; null: those that match,
+-- which ranks as well and needs no statistics.
+-- `complete_first`: passages that hold all `required` words come before the others.
+-- `large`: go by the words; else by the project, of which it then tells the planner.
+WITH asked AS MATERIALIZED (
+  SELECT term, word, rarity
+  FROM unnest(:terms::text[], :groups::int[], :rarity::float8[]) AS q (term, word, rarity)
+),
+matching AS MATERIALIZED (
+  SELECT c.point_id, c.version_id, c.chunk_id, c.terms, c.term_count
+  FROM read.chunk c
+  WHERE c.terms @@ :tsquery::text::tsquery
+    AND (:large OR c.project = :project AND c.generation = :generation)
+    AND c.project || '' = :project
+    AND c.generation + 0 = :generation
+    AND (cardinality(:languages::text[]) = 0 OR c.language = ANY (:languages))
+    AND (cardinality(:documents::text[]) = 0 OR c.document_id = ANY (:documents))
+    AND c.heading_path[1 : cardinality(:heading_prefix::text[])] = :heading_prefix::text[]
+    AND EXISTS (
+      SELECT FROM read.validity v
+      WHERE v.version_id = c.version_id
+        AND (:moment::timestamptz IS NULL
+             OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
+),
+corpus AS MATERIALIZED (
+  SELECT greatest(:passages::float8, count(*)) AS passages,
+         greatest(avg(term_count), 1)::float8 AS mean
+  FROM matching
+),
+found AS MATERIALIZED (
+  SELECT m.point_id, m.term_count, t.lexeme AS term, cardinality(t.positions)::float8 AS often
+  FROM matching m
+  CROSS JOIN LATERAL unnest(ts_filter(setweight(m.terms, 'A', :terms::text[]), '{a}')) AS t
+),
+holding AS MATERIALIZED (
+  SELECT term, count(*)::float8 AS counted FROM found GROUP BY term
+),
+weighed AS MATERIALIZED (
+  SELECT a.term, a.word,
+         ln(1 + (greatest(c.passages - n.holding, 0) + 0.5) / (n.holding + 0.5)) AS weight
+  FROM asked a
+  JOIN holding h USING (term)
+  CROSS JOIN corpus c
+  CROSS JOIN LATERAL (SELECT greatest(a.rarity, h.counted) AS holding) AS n
+),
+by_word AS (
+  SELECT f.point_id, w.word,
+         max(w.weight * f.often * 2.2::float8
+             / (f.often + 1.2::float8 * (0.25 + 0.75::float8 * f.term_count / c.mean))) AS score
+  FROM found f JOIN weighed w USING (term) CROSS JOIN corpus c
+  GROUP BY f.point_id, w.word
+),
+scored AS (
+  SELECT point_id, sum(score) AS score,
+         count(*) FILTER (WHERE word = ANY (:required::int[]))
+           = cardinality(:required::int[]) AS complete
+  FROM by_word
+  GROUP BY point_id
+)
+SELECT point_id, m.version_id, m.chunk_id, s.score
+FROM scored s JOIN matching m USING (point_id)
+ORDER BY s.complete AND :complete_first DESC, s.score DESC, point_id
+LIMIT :limit;
+
+-- name: count_passages$
+-- Size of a generation.
+SELECT count(*) FROM read.chunk WHERE project = :project AND generation = :generation;
+
+-- name: sample_terms
+-- Terms of about `percent` of the table's pages that are in at least `least` of the passages there.
+-- The same while the table does not change.
+SELECT word AS term, ndoc AS passages
+FROM ts_stat(format(
+  'SELECT terms FROM read.chunk TABLESAMPLE SYSTEM (%s) REPEATABLE (1)
+   WHERE project = %L AND generation = %s', :percent::float8, :project::text, :generation::int))
+WHERE ndoc >= :least;
+
+-- name: sample_size$
+-- How many passages `sample_terms` looked at.
+SELECT count(*) FROM read.chunk TABLESAMPLE SYSTEM (:percent::float8) REPEATABLE (1)
+WHERE project = :project AND generation = :generation;
