@@ -7,6 +7,7 @@ that are made for the models. Hence a pipeline of its own stages around docling'
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,6 +56,11 @@ _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "s
 _MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
 
 
+_OCR_SCALE = 3.0
+_OCR_PIXELS = 6_000_000
+_ROW = 24.0
+_STRAIGHT = 0.2
+_MOST_WORDS = 20_000
 _GLYPH_NAME = re.compile(r"[A-Z]{2}\d{4,}|GLYPH<\w+>|/?[a-z]\d{2,4}")
 
 
@@ -79,6 +85,7 @@ class HeuristicLayout(BaseLayoutModel):
 
     def __init__(self, **_: Any) -> None:
         self.hidden: dict[int, list[HiddenWord]] = {}
+        self.sizes: dict[int, tuple[float, float]] = {}
 
     @classmethod
     def get_options_type(cls) -> type[BaseLayoutOptions]:
@@ -91,11 +98,17 @@ class HeuristicLayout(BaseLayoutModel):
         return [self.page_prediction(page) for page in pages]
 
     def page_prediction(self, page: Page) -> LayoutPrediction:
-        """Clusters of a page, in reading order."""
+        """Clusters of a page, in reading order.
+
+        A page set sideways or upside down is turned first, boxes and all.
+        """
         if page.parsed_page is None or page.size is None:
             return LayoutPrediction()
-        words = list(_words(page.parsed_page, self.hidden.get(page.page_no, [])))
-        blocks = blocks_of_page(words, _rules(page), page.size.width)
+        hidden = self.hidden.get(page.page_no, [])
+        turn = _Turn.of(page)
+        self.sizes[page.page_no] = turn.size
+        words = list(_words(page.parsed_page, hidden, turn))
+        blocks = blocks_of_page(words, _rules(page, turn))
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
 
 
@@ -138,14 +151,19 @@ class _TextlessOnly:
 
     def __call__(self, conv_res: ConversionResult, pages: Iterable[Page]) -> Iterable[Page]:
         for page in pages:
-            yield from self._engine(conv_res, [page]) if page.page_no in self._wanted else [page]
+            if page.page_no in self._wanted and page.size is not None:
+                area = page.size.width * page.size.height
+                self._engine.scale = min(_OCR_SCALE, math.sqrt(_OCR_PIXELS / max(area, 1.0)))
+                yield from self._engine(conv_res, [page])
+            else:
+                yield page
 
 
 class _Assembly:
     """Stands where docling sorts and labels: blocks of all pages become a document."""
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+    def __init__(self, probe: Probe, sizes: dict[int, tuple[float, float]]) -> None:
+        self._probe, self._sizes = probe, sizes
 
     def __call__(self, conv_res: ConversionResult, **_: Any) -> DoclingDocument:
         pages: list[PageOfBlocks] = []
@@ -183,11 +201,12 @@ class HeuristicPdfPipeline(StandardPdfPipeline):
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         layout: Any = self.layout_model
+        layout.sizes = {}
         layout.hidden = {
             number: page.hidden for number, page in enumerate(self.probe.pages, 1) if page.hidden
         }
         self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
-        assembly: Any = _Assembly(self.probe)
+        assembly: Any = _Assembly(self.probe, layout.sizes)
         self.reading_order_model = assembly
         return super()._build_document(conv_res)
 
@@ -210,58 +229,105 @@ def register() -> None:
 # --- from docling to us -----------------------------------------------------------------------
 
 
-def _words(parsed: Any, hidden: Sequence[HiddenWord]) -> Iterable[Word]:
+class _Turn:
+    """How a page must be turned for its text to stand upright: quarter turns clockwise."""
+
+    def __init__(self, quarters: int, width: float, height: float) -> None:
+        self.quarters, self._width, self._height = quarters, width, height
+        self.size = (height, width) if quarters % 2 else (width, height)
+
+    @classmethod
+    def of(cls, page: Page) -> "_Turn":
+        """By the direction in which most of the page's text runs."""
+        weights = [0, 0, 0, 0]
+        for cell in page.cells:
+            weights[round(cell.rect.angle / (math.pi / 2)) % 4] += len(cell.text)
+        quarters = weights.index(max(weights)) if 2 * max(weights) > sum(weights) else 0
+        size = page.size
+        return cls(quarters, size.width if size else 0.0, size.height if size else 0.0)
+
+    def box(self, left: float, top: float, right: float, bottom: float) -> Box:
+        """The box on the turned page."""
+        width, height = self._width, self._height
+        match self.quarters:
+            case 1:
+                return Box(height - bottom, left, height - top, right)
+            case 2:
+                return Box(width - right, height - bottom, width - left, height - top)
+            case 3:
+                return Box(top, width - right, bottom, width - left)
+        return Box(left, top, right, bottom)
+
+
+class _Unseen:
+    """Hidden words, found by place."""
+
+    def __init__(self, words: Sequence[HiddenWord]) -> None:
+        self._by_row: defaultdict[int, list[HiddenWord]] = defaultdict(list)
+        for word in words:
+            self._by_row[int((word.box.top + word.box.bottom) / 2 / _ROW)].append(word)
+
+    def __contains__(self, word: Word) -> bool:
+        row = int((word.top + word.bottom) / 2 / _ROW)
+        near = (w for r in (row - 1, row, row + 1) for w in self._by_row.get(r, ()))
+        return any(_same(word, unseen) for unseen in near)
+
+
+def _words(parsed: Any, hidden: Sequence[HiddenWord], turn: _Turn) -> Iterable[Word]:
     """Words of a page that are seen; on a scan those that OCR read."""
     scanned = any(cell.from_ocr for cell in parsed.textline_cells)
     cells = parsed.textline_cells if scanned else parsed.word_cells
-    sizes = _ocr_sizes(cells) if scanned else {}
-    for cell in cells:
-        word = _word(cell, sizes)
-        if word is not None and not any(_same(word, unseen) for unseen in hidden):
-            yield word
+    unseen = _Unseen(hidden)
+    words: list[Word] = []
+    for cell in cells[:_MOST_WORDS]:
+        word = _word(cell)
+        if word is not None and word not in unseen:
+            word.left, word.top, word.right, word.bottom = turn.box(
+                word.left, word.top, word.right, word.bottom
+            )
+            angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
+            word.upright = min(angle, math.pi - angle) < _STRAIGHT
+            word.size = word.bottom - word.top if word.upright else word.right - word.left
+            words.append(word)
+    if scanned:
+        _even_sizes(words)
+    return words
 
 
-def _word(cell: Any, sizes: dict[int, float]) -> Word | None:
+def _word(cell: Any) -> Word | None:
     """None for what cannot be read: glyphs without a character, and slanted text."""
     box = cell.rect.to_bounding_box()
     text = cell.text.strip()
     font = str(getattr(cell, "font_name", "")).lower()
     if any(mark in font for mark in _SYMBOLS) and (len(text) == 1 or _GLYPH_NAME.fullmatch(text)):
         text = "•"
-    turn = cell.rect.angle % math.pi
-    upright = min(turn, math.pi - turn) < 0.2
     unreadable = text.count("\ufffd") * 3 > len(text)
-    if not text or unreadable or box.r <= box.l or box.b <= box.t:
+    slant = cell.rect.angle % (math.pi / 2)
+    if not text or unreadable or min(slant, math.pi / 2 - slant) > _STRAIGHT:
         return None
-    if not upright and abs(turn - math.pi / 2) > 0.2:
+    if box.r <= box.l or box.b <= box.t:
         return None
-    height = box.b - box.t if upright else box.r - box.l
     return Word(
         text, box.l, box.t, box.r, box.b,
-        size=sizes.get(id(cell), height),
+        size=box.b - box.t,
         bold=any(mark in font for mark in _BOLD) or _TEX_BOLD.search(font) is not None,
         italic=any(mark in font for mark in _ITALIC) or _TEX_ITALIC.search(font) is not None,
         mono=any(mark in font for mark in _MONO),
-        upright=upright,
     )  # fmt: skip
 
 
-def _ocr_sizes(cells: Sequence[TextCell]) -> dict[int, float]:
+def _even_sizes(words: Sequence[Word]) -> None:
     """Boxes that OCR draws are as high as their letters: a line's tallest speak for the line."""
-    boxes = sorted(
-        ((cell.rect.to_bounding_box(), id(cell)) for cell in cells), key=lambda p: p[0].t + p[0].b
-    )
-    sizes: dict[int, float] = {}
-    line: list[tuple[Any, int]] = []
-    for box, key in [*boxes, (None, 0)]:
-        if line and (box is None or (box.t + box.b) / 2 > line[0][0].b):
-            heights = sorted(b.b - b.t for b, _ in line)
-            size = round(heights[int(0.8 * (len(heights) - 1))] * 1.15)
-            sizes.update((k, float(size)) for _, k in line)
+    line: list[Word] = []
+    for word in [*sorted(words, key=lambda w: w.top + w.bottom), None]:
+        if line and (word is None or word.middle > line[0].bottom):
+            heights = sorted(w.bottom - w.top for w in line)
+            size = float(round(heights[int(0.8 * (len(heights) - 1))] * 1.15))
+            for one in line:
+                one.size = size
             line = []
-        if box is not None:
-            line.append((box, key))
-    return sizes
+        if word is not None:
+            line.append(word)
 
 
 def _same(word: Word, unseen: HiddenWord) -> bool:
@@ -275,10 +341,10 @@ def _same(word: Word, unseen: HiddenWord) -> bool:
     )
 
 
-def _rules(page: Page) -> list[Rule]:
+def _rules(page: Page, turn: _Turn) -> list[Rule]:
     backend = page._backend
     lines = backend.get_shape_lines() if backend is not None else None
-    return [Rule(b.l, b.t, b.r, b.b) for b in lines or ()]
+    return [Rule(*turn.box(b.l, b.t, b.r, b.b)) for b in lines or ()]
 
 
 def _cluster(number: int, block: Block) -> BlockCluster:

@@ -110,7 +110,7 @@ LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
-def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule], width: float) -> list[Block]:
+def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule]) -> list[Block]:
     """Blocks in reading order."""
     if not words:
         return []
@@ -119,7 +119,7 @@ def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule], width: float) -
     inside = {id(word) for table in tables for word in table.words}
     flow: list[Word | Table] = [*tables, *(word for word in words if id(word) not in inside)]
     blocks: list[Block] = []
-    for column, region in enumerate(_regions(flow, width)):
+    for column, region in enumerate(_regions(flow)):
         in_column = _blocks_of_column(region, column)
         for above, block in pairwise(in_column):
             block.space_above = block.top - above.bottom
@@ -129,12 +129,14 @@ def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule], width: float) -
 
 def _without_doubles(words: Iterable[Word]) -> Iterator[Word]:
     """Text printed twice to look bold counts once."""
-    seen: dict[str, list[Word]] = {}
+    seen: set[tuple[str, int, int]] = set()
     for word in words:
-        twins = seen.setdefault(word.text, [])
-        near = 0.25 * word.size
-        if not any(abs(t.left - word.left) < near and abs(t.top - word.top) < near for t in twins):
-            twins.append(word)
+        near = max(0.25 * word.size, 0.5)
+        place = (word.text, round(word.left / near), round(word.top / near))
+        if place not in seen:
+            seen.update(
+                (word.text, place[1] + x, place[2] + y) for x in (-1, 0, 1) for y in (-1, 0, 1)
+            )
             yield word
 
 
@@ -207,9 +209,7 @@ def _level(word: Word, row: Sequence[Word | Table]) -> bool:
     return overlap > 0.5 * min(word.bottom - word.top, tallest.bottom - tallest.top)
 
 
-def _regions(
-    flow: Sequence[Word | Table], width: float, depth: int = 0
-) -> Iterator[list[Word | Table]]:
+def _regions(flow: Sequence[Word | Table], depth: int = 0) -> Iterator[list[Word | Table]]:
     """Runs of items that are read top to bottom, columns one after the other."""
     rows = _rows(flow)
     gutter = _gutter(rows, flow) if depth < 3 else None
@@ -221,10 +221,10 @@ def _regions(
         left = [i for i in items if (i.left + i.right) / 2 < gutter]
         right = [i for i in items if (i.left + i.right) / 2 >= gutter]
         if crossing or not left or not right:
-            yield from _regions(items, width, 3) if crossing else _regions(items, width, depth + 1)
+            yield from _regions(items, 3) if crossing else _regions(items, depth + 1)
         else:
-            yield from _regions(left, width, depth + 1)
-            yield from _regions(right, width, depth + 1)
+            yield from _regions(left, depth + 1)
+            yield from _regions(right, depth + 1)
 
 
 def _gutter(rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]) -> float | None:
@@ -338,7 +338,9 @@ def _blocks_of_column(region: Sequence[Word | Table], column: int) -> list[Block
         if isinstance(row[0], Table):
             blocks += _blocks_of_lines(run, column)
             run = []
-            blocks.append(_table_block(row[0], column))
+            blocks += (
+                _form_blocks(row[0], column) if row[0].form else [_table_block(row[0], column)]
+            )
         else:
             run.append(Line([w for w in row if isinstance(w, Word)]))
     return blocks + _blocks_of_lines(run, column)
@@ -348,6 +350,17 @@ def _table_block(table: Table, column: int) -> Block:
     return Block(
         "table", table.left, table.top, table.right, table.bottom, column=column, table=table
     )
+
+
+def _form_blocks(form: Table, column: int) -> list[Block]:
+    """Each filled box as a paragraph of its own."""
+    blocks: list[Block] = []
+    for cell in form.cells:
+        words = [w for w in cell.words if isinstance(w, Word)]
+        if words:
+            rows = [[w for w in row if isinstance(w, Word)] for row in _rows(words)]
+            blocks.append(_text_block([Line(row) for row in rows], column))
+    return blocks
 
 
 def _blocks_of_lines(lines: list[Line], column: int) -> list[Block]:

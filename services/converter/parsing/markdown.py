@@ -1,6 +1,7 @@
 """A docling document as Markdown that means what the document says."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
@@ -22,12 +23,23 @@ def to_markdown(document: Any) -> str:
         if isinstance(item, TextItem) and not isinstance(item, CodeItem):
             item.text = _escaped(item.text, running=item.label in {"text", "paragraph"})
     for table in document.tables:
-        for cell in table.data.table_cells:
-            cell.text = _TAG_START.sub(r"\\<", cell.text)
+        _tame(table.data.table_cells)
     markdown: str = document.export_to_markdown(
         image_placeholder="", escape_html=False, escape_underscores=False, compact_tables=True
     )
     return _OPEN_GAP.sub("", _GAP.sub("", markdown))
+
+
+def _tame(cells: Sequence[Any]) -> None:
+    """Literal text; and spans that would repeat a text out of all proportion are undone."""
+    raw = sum(len(cell.text) for cell in cells)
+    spread = sum(len(cell.text) * cell.row_span * cell.col_span for cell in cells)
+    for cell in cells:
+        cell.text = _TAG_START.sub(r"\\<", cell.text)
+        if spread > 4 * raw + 2000:
+            cell.row_span = cell.col_span = 1
+            cell.end_row_offset_idx = cell.start_row_offset_idx + 1
+            cell.end_col_offset_idx = cell.start_col_offset_idx + 1
 
 
 def _escaped(text: str, *, running: bool) -> str:

@@ -34,7 +34,8 @@ def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[s
     document, warnings = _convert(path, found, textless if ocr else frozenset(), options)
     markdown = to_markdown(document)
     if not re.search(r"\w", markdown):
-        reason = "no page has text" + ("" if ocr else ", and tesseract is not installed")
+        unread = bool(textless) and not tesseract_version()
+        reason = "no page has text" + (", and tesseract is not installed" if unread else "")
         raise Refusal("no-text", reason)
     if textless:
         done = "read by tesseract" if ocr else "not read: tesseract is not installed"

@@ -33,11 +33,15 @@ class Cell:
     row_span: int = 1
     column_span: int = 1
     lines: list[str] = field(default_factory=list)
+    words: list[_Word] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Table:
-    """A grid of cells with its place on the page and the words it took."""
+    """A grid of cells with its place on the page and the words it took.
+
+    A `form` is a grid of boxes to fill in: its cells are read one by one, not as rows and columns.
+    """
 
     left: float
     top: float
@@ -47,10 +51,12 @@ class Table:
     columns: int
     cells: list[Cell]
     words: list[_Word] = field(default_factory=list)
+    form: bool = False
 
 
 _TOUCH = 3.0
 _LEAST_ROWS = 3
+_MOST_RULES = 3000
 _FAR = 1.3
 
 
@@ -60,6 +66,9 @@ _FAR = 1.3
 def ruled_tables(words: Sequence[_Word], rules: Sequence[_Rule]) -> list[Table]:
     """Tables whose cells are drawn, largest first where they overlap."""
     found: list[Table] = []
+    if len(rules) > _MOST_RULES:
+        # A drawing: what its lines enclose is no table.
+        return found
     for group in _connected(rules):
         table = _grid_table(words, group)
         if table is not None:
@@ -120,8 +129,18 @@ def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
     filled = sum(bool(cell.text) for cell in cells)
     if len(cells) < 4 or filled < 3:
         return None
+    place = xs[0], ys[0], xs[-1], ys[-1]
+    if _is_form(cells, len(xs) - 1):
+        return Table(*place, len(ys) - 1, len(xs) - 1, cells, inside, form=True)
     cells, rows = _split_rows(cells, len(ys) - 1)
-    return Table(xs[0], ys[0], xs[-1], ys[-1], rows, len(xs) - 1, cells, inside)
+    return Table(*place, rows, len(xs) - 1, cells, inside)
+
+
+def _is_form(cells: Sequence[Cell], columns: int) -> bool:
+    """Boxes of all widths: most of the cells that hold text lie across several columns."""
+    filled = [cell for cell in cells if cell.text]
+    wide = sum(cell.column_span > 1 for cell in filled)
+    return columns > 6 and wide * 2 > len(filled)
 
 
 def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
@@ -186,8 +205,10 @@ def _cells(
                 square, down, across = {(row, column)}, 1, 1
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
-            lines = _lines_in(words, box)
-            cells.append(Cell(row, column, " ".join(lines), down, across, lines))
+            read = _read(_words_in(words, box))
+            lines = [" ".join(w.text for w in line) for line in read]
+            flat = [w for line in read for w in line]
+            cells.append(Cell(row, column, " ".join(lines), down, across, lines, flat))
     return cells
 
 
@@ -208,13 +229,12 @@ def _covered(rules: Sequence[_Rule], at: float, along: float, *, upright: bool) 
     return False
 
 
-def _lines_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> list[str]:
+def _words_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> list[_Word]:
     left, top, right, bottom = box
-    inside = [
+    return [
         w for w in words
         if left <= (w.left + w.right) / 2 < right and top <= (w.top + w.bottom) / 2 < bottom
     ]  # fmt: skip
-    return [" ".join(w.text for w in line) for line in _read(inside)]
 
 
 def _read(words: Iterable[_Word]) -> list[list[_Word]]:
