@@ -1,8 +1,7 @@
-"""Encoded passages and what they say: base64 and its kin, escapes, rot13, smuggled characters."""
+"""Encoded passages and what they say: base64 and its kin, escapes, shifted letters, smuggling."""
 
 import base64
 import binascii
-import codecs
 import html
 import quopri
 import re
@@ -36,7 +35,7 @@ Gate = Literal[
     "equals",
     "escape",
     "angle",
-    "rot13",
+    "caesar",
     "reversed",
 ]
 
@@ -117,7 +116,7 @@ def _open_gates(text: str) -> frozenset[Gate]:
         "equals": "=" in text,
         "escape": "\\u" in text or "\\U" in text or "U+" in text,
         "angle": "~>" in text,
-        "rot13": not words.isdisjoint(_ROT13),
+        "caesar": not words.isdisjoint(_CAESAR),
         "reversed": not words.isdisjoint(_REVERSED),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
@@ -244,8 +243,17 @@ def _two_symbols(found: str) -> Iterator[bytes]:
             yield bytes(int(bits[i : i + width], 2) for i in range(0, len(bits) - width + 1, width))
 
 
-def _rot13(found: str) -> Iterator[str]:
-    yield codecs.decode(found, "rot13")
+def _caesar(found: str) -> Iterator[str]:
+    """The text with each alphabet shift that turns one of its words into a suspicious one."""
+    words = stems(found.lower())
+    for shift, signs in _SHIFTED.items():
+        if not words.isdisjoint(signs):
+            yield found.translate(_alphabet(-shift))
+
+
+def _alphabet(shift: int) -> dict[int, int]:
+    """A translation that moves each Latin letter on by `shift` places."""
+    return {first + n: first + (n + shift) % 26 for first in (65, 97) for n in range(26)}
 
 
 def _reversed(found: str) -> Iterator[str]:
@@ -253,7 +261,8 @@ def _reversed(found: str) -> Iterator[str]:
 
 
 _WORDS = ("ignore", "disregard", "forget", "instruction", "instructions", "prompt", "prompts")
-_ROT13 = frozenset(codecs.decode(w, "rot13")[:STEM] for w in _WORDS)
+_SHIFTED = {n: frozenset(w.translate(_alphabet(n))[:STEM] for w in _WORDS) for n in range(1, 26)}
+_CAESAR = frozenset[str]().union(*_SHIFTED.values())
 _REVERSED = frozenset(w[::-1][:STEM] for w in _WORDS)
 _B64 = r"[A-Za-z0-9+/_-]"
 _LINE = r"[ \t]*\r?\n[ \t>]*"
@@ -300,6 +309,6 @@ SCHEMES: tuple[Scheme, ...] = (
     _scheme("percent", "url", r"%[0-9A-Fa-f]{2}", _url, 60),
     _scheme("ampersand", "entities", r"&#?\w{1,8};", _entities, 60),
     _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, 60),
-    Scheme("rot13", "rot13", re.compile(_words(_ROT13)), _rot13, margin=160),
+    Scheme("caesar", "caesar", re.compile(_words(_CAESAR)), _caesar, margin=160),
     Scheme("reversed", "reversed", re.compile(_words(_REVERSED)), _reversed, margin=160),
 )

@@ -148,13 +148,16 @@ def _comments(text: str) -> Iterator[re.Match[str]]:
     yield from _REFERENCE_COMMENT.finditer(text)
 
 
+_LINE = 4000  # characters of a line that are searched for its quotation marks
+
+
 class Quotes:
     """Which places of a Markdown text are quoted: code, block quotes, quotation marks."""
 
     _FENCE = re.compile(r"^[ >]{0,6}(`{3,}|~{3,})[^\n]*\n", re.M)
     _MARKS = re.compile(
-        r"`[^`\n]{1,400}`|\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|„[^“”\"\n]{1,400}[“”\"]|«[^»\n]{1,400}»"
-        r"|»[^«\n]{1,400}«|(?<!\w)[‘‚'][^’‘'\n]{1,400}[’‘'](?!\w)"
+        r"`[^`\n]{1,250}`|\"[^\"\n]{1,250}\"|“[^”\n]{1,250}”|„[^“”\"\n]{1,250}[“”\"]|«[^»\n]{1,250}»"
+        r"|»[^«\n]{1,250}«|(?<!\w)[‘‚'][^’‘'\n]{1,250}[’‘'](?!\w)"
     )
 
     def __init__(self, text: str) -> None:
@@ -174,17 +177,21 @@ class Quotes:
                 opened = None
         return spans
 
+    def is_code(self, start: int, end: int) -> bool:
+        """Is all of `text[start:end]` in one fenced block?"""
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and end <= self._fences[at][1]
+
     def holds(self, start: int, end: int) -> bool:
         """Is all of `text[start:end]` quoted?"""
-        at = bisect_right(self._starts, start) - 1
-        if at >= 0 and end <= self._fences[at][1]:
+        if self.is_code(start, end):
             return True
-        first = self._text.rfind("\n", max(0, start - 4000), start) + 1
+        first = self._text.rfind("\n", max(0, start - _LINE), start) + 1
         if re.match(r" {0,3}>", self._text[first : first + 4]):
             return True
-        after = self._text.find("\n", end, end + 4000)
+        after = self._text.find("\n", end, end + _LINE)
         return self._marked(
-            max(first, start - 4000), after if after >= 0 else end + 400, start, end
+            max(first, start - _LINE), after if after >= 0 else end + _LINE, start, end
         )
 
     def _marked(self, low: int, high: int, start: int, end: int) -> bool:

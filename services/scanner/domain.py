@@ -37,6 +37,7 @@ MAX_FINDINGS = 50
 
 _UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "high"}
 _DOWN: dict[Severity, Severity] = {"high": "medium", "medium": "low", "low": "low"}
+_REPORTED: dict[Severity, Severity] = {"high": "medium", "medium": "medium", "low": "low"}
 _RANK: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
 _COVERT = {"comment", "invisible-style", "off-page", "zero-size", "background-colour"}
 
@@ -95,10 +96,9 @@ def _in_place(hit: Hit, covered: Sequence[Span], quotes: Quotes) -> Hit:
     """The hit, worse where the text is hidden, milder where it is a quotation."""
     if hit.rule.kind in ("unicode", "spam"):
         return hit
-    quoted = quotes.holds(hit.start, hit.end)
-    if inside(covered, hit.start, hit.end) and not quoted:
+    if inside(covered, hit.start, hit.end) and not quotes.is_code(hit.start, hit.end):
         return replace(hit, severity=_UP[hit.severity])
-    if quoted and not hit.softened:
+    if not hit.softened and quotes.holds(hit.start, hit.end):
         return replace(hit, severity=_DOWN[hit.severity], softened=True)
     return hit
 
@@ -203,9 +203,11 @@ def _in_context(rule: Rule, view: Mapped, match: re.Match[str], ruleset: Ruleset
     said = ruleset.contexts
     if said.negated.search(before):
         return replace(hit, severity="low", softened=True)
+    if rule.severity == "low":
+        return hit
     depends = said.conditional.search(before) and not said.addressed.search(before)
     if depends or said.reported.search(before):
-        return replace(hit, severity=_DOWN[rule.severity], softened=True)
+        return replace(hit, severity=_REPORTED[rule.severity], softened=True)
     return hit
 
 

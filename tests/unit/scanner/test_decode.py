@@ -64,6 +64,7 @@ ENGLISH: dict[str, Callable[[str], str]] = {
     "numbers": lambda t: ", ".join(str(ord(c)) for c in t),
     "tags": lambda t: "".join(chr(0xE0000 + ord(c)) for c in t),
     "rot13": lambda t: codecs.encode(t, "rot13"),
+    "caesar": lambda t: t.translate({a + n: a + (n + 3) % 26 for a in (65, 97) for n in range(26)}),
     "reversed": lambda t: t[::-1],
     "code points": lambda t: " ".join(f"U+{ord(c):04X}" for c in t),
     "rot13 in base64": lambda t: b64(codecs.encode(t, "rot13").encode()),

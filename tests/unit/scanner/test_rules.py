@@ -51,7 +51,8 @@ def test_every_kind_has_rules() -> None:
 
 def test_high_is_only_what_the_product_promises() -> None:
     high = {rule.id.split(".")[-1] for rule in RULES if rule.severity == "high"}
-    assert high == {"previous", "own", "east-asian", "bidi-override", "instruction"}
+    overrides = {"previous", "own", "east-asian", "more-languages"}
+    assert high == overrides | {"bidi-override", "instruction"}
 
 
 def test_the_version_changes_with_the_tables(tmp_path: Path) -> None:
@@ -91,3 +92,29 @@ ROW = (
 def test_a_malformed_table_is_refused(tmp_path: Path, rule: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         load(broken(tmp_path, rule))
+
+
+def kinds_table() -> str:
+    """The table of kinds in the README."""
+    purposes = {
+        "override": "orders to drop earlier instructions, or about the answer",
+        "role-play": "forged turns and system prompts, another identity, notes to models",
+        "tool-bait": "forged or forced calls of tools",
+        "exfiltration": "orders to give away prompts, conversations, secrets; leaking links",
+        "hidden": "hidden text that speaks to a model",
+        "unicode": "reading direction, invisible characters, look-alikes",
+        "encoded": "a phrase of the other kinds in base64, hex and so on",
+        "spam": "selling phrases, repetition, links, stuffed words",
+    }
+    rows = ["| kind | rules | severities | looks for |", "|---|---|---|---|"]
+    for kind, purpose in purposes.items():
+        rules = [rule for rule in RULES if rule.kind == kind]
+        found = {rule.severity for rule in rules}
+        severities = ", ".join(s for s in ("low", "medium", "high") if s in found)
+        rows.append(f"| {kind} | {len(rules)} | {severities} | {purpose} |")
+    return "\n".join(rows)
+
+
+def test_the_table_in_the_readme_is_true() -> None:
+    readme = (FOLDER.parent / "README.md").read_text("utf-8")
+    assert f"<!-- kinds -->\n{kinds_table()}\n<!-- /kinds -->" in readme
