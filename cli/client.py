@@ -43,7 +43,7 @@ def client(data: DataDir) -> httpx.Client:
 
 
 def async_client(data: DataDir) -> httpx.AsyncClient:
-    """The same for coroutines; on our own machine it notices a refusal in the middle of an upload."""
+    """The same for coroutines; here it notices a refusal in the middle of an upload."""
     door = _door(data)
     transport = None if door["trust_env"] else EarlyAnswerTransport()
     return httpx.AsyncClient(**door, transport=transport)

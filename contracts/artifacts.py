@@ -91,7 +91,7 @@ def breadcrumb(title: str, heading_path: tuple[str, ...]) -> str:
     return f"[{' > '.join(parts)}]"
 
 
-def embedded_text(title: str, chunk: Chunk, passage: str) -> str:
-    """The text that is embedded, analysed for keywords and returned: breadcrumb, context, passage."""
-    parts = (breadcrumb(title, chunk.heading_path), chunk.context, passage)
+def embedded_text(title: str, heading_path: tuple[str, ...], context: str, passage: str) -> str:
+    """What is embedded, analysed for keywords and returned: breadcrumb, context, passage."""
+    parts = (breadcrumb(title, heading_path), context, passage)
     return "\n".join(part for part in parts if part)

@@ -49,7 +49,8 @@ class Envelope(BaseModel):
         cls = EVENTS.get(self.type)
         if cls is None or self.schema_version > cls.schema_version:
             raise UnknownEvent(f"{self.type}.v{self.schema_version}")
-        return cls.model_validate(upcast(self.type, self.schema_version, cls.schema_version, self.data))
+        data = upcast(self.type, self.schema_version, cls.schema_version, self.data)
+        return cls.model_validate(data)
 
     def to_cloudevent(self) -> dict[str, Any]:
         """CloudEvents 1.0 JSON; extension attributes are lower-case alphanumerics."""

@@ -1,7 +1,7 @@
 """Every fact about a document, as frozen models. Ids, hashes, counts and verdicts; never text."""
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -30,6 +30,16 @@ class Event(BaseModel):
     document_id: Id
     version_id: Id
     source_id: Sha256
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """The four ids that every event about the same version carries."""
+        return {
+            "project": self.project,
+            "document_id": self.document_id,
+            "version_id": self.version_id,
+            "source_id": self.source_id,
+        }
 
     @property
     def stream_id(self) -> str:
@@ -181,7 +191,7 @@ class Erased(Event):
 
 
 class Failed(Event):
-    """The version cannot go on at `stage`. `code` is a stable problem type, `reason` is for people."""
+    """The version cannot go on at `stage`. `code` is a stable problem type."""
 
     stage: Stage
     code: str = Field(pattern=r"^[a-z0-9-]+$")

@@ -1,4 +1,4 @@
-"""THE table: what happens after what. Subscriptions, rights, provisioning, docs and tests read it."""
+"""THE table: what happens after what. Rights, subscriptions, docs and tests are made from it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +12,8 @@ from contracts.events import (
     Failed,
     Indexed,
     Parsed,
-    Rejected,
     Reinstated,
+    Rejected,
     Released,
     ScanVerdict,
     Superseded,
@@ -36,7 +36,9 @@ class Step:
 
 
 FLOW: tuple[Step, ...] = (
-    Step("HTTP", "ingest", (DocumentReceived, Reinstated), "bytes in, identity and version decided"),
+    Step(
+        "HTTP", "ingest", (DocumentReceived, Reinstated), "bytes in, identity and version decided"
+    ),
     Step(DocumentReceived, "converter", (Parsed, Failed), "deterministic parse in a child process"),
     Step(Parsed, "scanner", (ScanVerdict, Failed), "first scan: the parse, hidden text included"),
     Step(ScanVerdict, "converter", (Converted, Failed), "a clean parse becomes canonical Markdown"),
@@ -85,7 +87,10 @@ def handler_name(consumes: type[Event]) -> str:
 
 def table() -> str:
     """The flow as a Markdown table, for README and docs."""
-    rows = ["| when this happened | this service | then one of these follows | why |", "|---|---|---|---|"]
+    rows = [
+        "| when this happened | this service | then one of these follows | why |",
+        "|---|---|---|---|",
+    ]
     for s in FLOW:
         what = {"HTTP": "*(a request)*", "ANY": "*(every event)*"}.get(
             s.consumes if isinstance(s.consumes, str) else "", ""

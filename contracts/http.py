@@ -1,4 +1,4 @@
-"""Bodies of the public HTTP API. `Hit` and `QueryReply` are a contract: fields are only ever added."""
+"""Bodies of the public HTTP API. `Hit` and `QueryReply` are a contract: they only ever grow."""
 
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from contracts.events import Project, Stage, Window
 
 
 def _moment(value: object) -> object:
-    """A bare day means its last instant in UTC: `as_of` a day sees what became valid on that day."""
+    """A bare day means its last instant in UTC: it sees what became valid on that day."""
     if isinstance(value, str) and len(value) == 10:
         return f"{date.fromisoformat(value)}T23:59:59.999999Z"
     return value
@@ -48,7 +48,7 @@ class QueryRequest(Body):
 class Hit(Body):
     """A passage that can be cited.
 
-    `byte_start`, `byte_end`: UTF-8 bytes into the Markdown body of `GET /documents/{source_id}/body`.
+    `byte_start`, `byte_end`: UTF-8 bytes into the body, `GET /documents/{source_id}/body`.
     `text`: the embedded text (breadcrumb, context, passage), fenced as untrusted data.
     """
 

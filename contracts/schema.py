@@ -12,7 +12,10 @@ def rendered() -> dict[str, str]:
     """File name → content for every event in its current shape."""
     return {
         f"{wire_type(cls)}.json": json.dumps(
-            cls.model_json_schema(mode="serialization"), indent=2, sort_keys=True, ensure_ascii=False
+            cls.model_json_schema(mode="serialization"),
+            indent=2,
+            sort_keys=True,
+            ensure_ascii=False,
         )
         + "\n"
         for cls in EVENTS.values()

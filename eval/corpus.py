@@ -1,4 +1,4 @@
-"""Real documents for benchmarks and the crash test: evaluation data beside the project, or examples."""
+"""Real documents for benchmarks and the crash test: evaluation data, or the examples."""
 
 import json
 from collections.abc import Iterator

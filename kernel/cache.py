@@ -43,7 +43,7 @@ class ParseCache:
 
 
 class EmbeddingCache:
-    """`(embedder, text) → vector`: a text is embedded once by a model, in any project or version."""
+    """`(embedder, text) → vector`: a text is embedded once by a model, wherever it stands."""
 
     def __init__(self, pool: "asyncpg.Pool[Any]") -> None:
         self._pool, self._sql = pool, queries("kernel.sql", "cache")
@@ -51,9 +51,7 @@ class EmbeddingCache:
     async def get(self, embedder: str, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors that are known, by text; each of shape (dim,)."""
         by_hash = {hashlib.sha256(t.encode()).digest(): t for t in texts}
-        rows = self._sql.get_embeddings(
-            self._pool, embedder=embedder, text_sha256s=list(by_hash)
-        )
+        rows = self._sql.get_embeddings(self._pool, embedder=embedder, text_sha256s=list(by_hash))
         return {
             by_hash[bytes(r["text_sha256"])]: np.frombuffer(r["vector"], "<f4") async for r in rows
         }

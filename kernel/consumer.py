@@ -6,7 +6,7 @@
 | handler returns events | check against the flow table, append, acknowledge | – |
 | `Retry`, Postgres or a store away | NAK with delay | no |
 | newer event version than this code | NAK 60 s | no |
-| any other exception | count in `log.failure`, NAK with the next delay; after the last: `Failed`, terminate | yes |
+| any other exception | count, NAK with the next delay; after the last `Failed`, terminate | yes |
 | payload is no event | dead letter, terminate | – |
 | worker dies | JetStream delivers again after `ACK_WAIT` | no |
 """
@@ -109,7 +109,7 @@ class Consumer:
         return cast(type[Event], self.step.consumes)
 
     async def deliver(self, message: Delivery) -> str:
-        """Work on one delivery; returns the outcome for the metrics. Raises nothing but cancellation."""
+        """Work on one delivery; returns the outcome. Raises nothing but cancellation."""
         outcome = await self._guarded(message)
         HANDLED.labels(self.service, self._consumes.__name__, outcome).inc()
         return outcome
@@ -166,7 +166,7 @@ class Consumer:
             raise NotInFlow(f"{self.handler_key} may not emit {wrong}")
 
     async def _failed(self, message: Delivery, cause: Envelope, error: Exception) -> str:
-        """Give an exception its fate. If even that fails, JetStream delivers again after ACK_WAIT."""
+        """Give an exception its fate; if that fails too, JetStream delivers again."""
         try:
             return await self._fate(message, cause, error)
         except (*UNAVAILABLE, *_bus_errors()) as away:
@@ -225,7 +225,7 @@ def _payload(message: Delivery) -> dict[str, Any]:
 
 
 def _bus_errors() -> tuple[type[BaseException], ...]:
-    import nats.errors  # noqa: PLC0415
+    import nats.errors
 
     return (nats.errors.Error, ConnectionError)
 
@@ -249,7 +249,9 @@ async def heartbeat(message: Delivery, every: float) -> AsyncIterator[None]:
             await task
 
 
-def bind_handler(function: Callable[..., Awaitable[Sequence[Event]]], deps: Mapping[str, Any]) -> Handler:
+def bind_handler(
+    function: Callable[..., Awaitable[Sequence[Event]]], deps: Mapping[str, Any]
+) -> Handler:
     """Close a handler's keyword arguments over the dependencies that it names."""
     wanted = [
         p.name
@@ -290,8 +292,8 @@ def subscribe(broker: Any, consumer: Consumer, *, concurrency: int = 1) -> None:
     FastStream is the shell only: the durable exists already (declaring rewrites it), one message a
     pull (more is over-fetched), and this file acknowledges (its own policies lose or spin).
     """
-    from faststream import AckPolicy  # noqa: PLC0415
-    from faststream.nats import JStream, NatsMessage, PullSub  # noqa: PLC0415
+    from faststream import AckPolicy
+    from faststream.nats import JStream, NatsMessage, PullSub
 
     for n in range(concurrency):
 

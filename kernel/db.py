@@ -30,7 +30,7 @@ def queries(package: str, name: str) -> Any:
         return aiosql.from_path(path, "asyncpg", mandatory_parameters=False)
 
 
-async def _prepare(connection: asyncpg.Connection[Any]) -> None:
+async def _prepare(connection: "asyncpg.Connection[Any]") -> None:
     await connection.set_type_codec(
         "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
     )

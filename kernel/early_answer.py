@@ -75,7 +75,7 @@ class EarlyAnswerTransport(httpx.AsyncHTTPTransport):
     """Connections to our own services, straight and without a proxy.
 
     Args:
-        keepalive_expiry: seconds; less than uvicorn's 5, so that no request meets a dying connection.
+        keepalive_expiry: seconds; less than uvicorn's 5, or requests meet dying connections.
     """
 
     def __init__(self, *, keepalive_expiry: float = 3.0) -> None:

@@ -1,4 +1,4 @@
-"""Three kinds of failure: an outcome (an event), a transient fault (a retry), a bug (a dead letter)."""
+"""Three kinds of failure: an outcome (event), a transient fault (retry), a bug (dead letter)."""
 
 
 class KbError(Exception):
@@ -18,7 +18,7 @@ class Refusal(KbError):
 
 
 class Retry(KbError):
-    """A transient fault (a store or model is away): the delivery is repeated, and never counted out."""
+    """A transient fault (a store or model is away): repeated, and never counted out."""
 
     def __init__(self, reason: str, *, after: float = 1.0) -> None:
         super().__init__(reason)

@@ -94,7 +94,7 @@ class Appended:
 
 
 def to_envelope(row: asyncpg.Record) -> Envelope:
-    """A row of `log.event` as an envelope; `data` may come as text from a pool without the codec."""
+    """A row of `log.event` as an envelope; `data` is text from a pool without the codec."""
     fields = dict(row)
     if isinstance(fields["data"], str):
         fields["data"] = json.loads(fields["data"])

@@ -68,6 +68,4 @@ async def _rights(connection: Any, q: Any) -> None:
     owner = await q.session_role(connection)
     rows = [(f"kb_{s}", t) for s in SERVICES for t in emitted_by(s)]
     rows += [(owner, t) for s in SERVICES for t in emitted_by(s)]
-    await q.replace_writers(
-        connection, roles=[r for r, _ in rows], types=[t for _, t in rows]
-    )
+    await q.replace_writers(connection, roles=[r for r, _ in rows], types=[t for _, t in rows])

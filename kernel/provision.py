@@ -22,7 +22,7 @@ from contracts.flow import SERVICES, consumed_by, durable
 STREAM = "KB_EVENTS"
 LANES: tuple[Lane, ...] = ("live", "bulk")
 ACK_WAIT = 20.0
-"""Seconds after which a silent worker is taken for dead; workers say "in progress" every quarter."""
+"""Seconds until a silent worker is taken for dead; workers beat every quarter of it."""
 MAX_ACK_PENDING = 64
 
 

@@ -26,7 +26,7 @@ WRONG_LAST_SEQUENCE = 10071
 
 
 class StreamAhead(KbError):
-    """JetStream holds events that the log does not: an old backup was restored. A person decides."""
+    """JetStream holds events that the log does not (an old backup?): a person decides."""
 
 
 class Gap(KbError):

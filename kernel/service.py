@@ -21,6 +21,8 @@ from kernel.log import Log
 from kernel.settings import Settings
 
 log = structlog.get_logger()
+NOT_UP_YET: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError)
+DATABASE_ERRORS: tuple[type[BaseException], ...] = (*UNAVAILABLE, asyncpg.PostgresError)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Env:
         """Does this process reach Postgres?"""
         try:
             head = await asyncio.wait_for(self.log.head(), 5)
-        except (*UNAVAILABLE, asyncpg.PostgresError) as error:
+        except DATABASE_ERRORS as error:
             return {"status": "down", "services": self.names, "postgres": type(error).__name__}
         return {"status": "ok", "services": self.names, "position": head}
 
@@ -83,7 +85,9 @@ async def run_services(names: list[str], settings: Settings) -> None:
     Raises:
         BaseExceptionGroup: a background task or the web server failed; the supervisor restarts.
     """
-    telemetry.setup("+".join(names), level=settings.log_level, json_lines=settings.log_format == "json")
+    telemetry.setup(
+        "+".join(names), level=settings.log_level, json_lines=settings.log_format == "json"
+    )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -112,7 +116,7 @@ async def _connect(settings: Settings, name: str) -> "asyncpg.Pool[Any]":
     while True:
         try:
             return await pool(settings.postgres_for(name), service=f"kb-{name}", size=8)
-        except (*UNAVAILABLE, OSError):
+        except NOT_UP_YET:
             if asyncio.get_running_loop().time() > deadline:
                 raise
             await asyncio.sleep(0.3)
@@ -158,11 +162,11 @@ async def _run(services: list[Service], envs: list[Env], stop: asyncio.Event) ->
         raise ExceptionGroup("a task of this process failed", failures)
 
 
-async def _start(broker: Any, timeout: float) -> None:
+async def _start(broker: Any, patience: float) -> None:
     """Connect and bind; at a cold start NATS and its consumers may not be there yet."""
-    import nats.errors  # noqa: PLC0415
+    import nats.errors
 
-    deadline = asyncio.get_running_loop().time() + timeout
+    deadline = asyncio.get_running_loop().time() + patience
     while True:
         try:
             await broker.start()
@@ -181,7 +185,7 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
     settings = envs[0].settings
     if not workers:
         return None
-    from faststream.nats import NatsBroker  # noqa: PLC0415 - the ui and the relay do without
+    from faststream.nats import NatsBroker
 
     async def closed() -> None:
         # nats-py gave up: FastStream would spin for ever. A restart is the cure.
@@ -193,7 +197,7 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
         settings.nats_url,
         allow_reconnect=True,
         max_reconnect_attempts=-1,
-        reconnect_time_wait=0.25,
+        reconnect_time_wait=1,
         graceful_timeout=10,
         closed_cb=closed,
         logger=None,
@@ -205,9 +209,9 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
 
 
 def _server(services: list[Service], env: Env) -> Any:
-    import uvicorn  # noqa: PLC0415
+    import uvicorn
 
-    from kernel.web import CloseEarly, create_api  # noqa: PLC0415
+    from kernel.web import CloseEarly, create_api
 
     apps = [s.app for s in services if s.app is not None]
     if apps:

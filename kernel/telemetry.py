@@ -1,4 +1,4 @@
-"""Logs one event a line, traces that follow a document through every service, Prometheus metrics."""
+"""Logs one event a line, traces that follow a document, Prometheus metrics."""
 
 import logging
 import sys
@@ -20,7 +20,9 @@ HANDLER_SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300),
 )
 RELAY_POSITION = Gauge("kb_relay_position", "Position of the newest event on JetStream")
-RELAY_RESYNCS = Counter("kb_relay_resync_total", "Times the relay asked the stream anew", ["reason"])
+RELAY_RESYNCS = Counter(
+    "kb_relay_resync_total", "Times the relay asked the stream anew", ["reason"]
+)
 PROJECTION_POSITION = Gauge("kb_projection_position", "Position a projection reflects", ["name"])
 LOG_HEAD = Gauge("kb_log_head", "Position of the newest event in the log")
 QUERY_SECONDS = Histogram(

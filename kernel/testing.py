@@ -191,15 +191,3 @@ def received(name: str = "a.md", **changes: Any) -> DocumentReceived:
         "size_bytes": 10, "valid_from": EPOCH,
     }  # fmt: skip
     return DocumentReceived(**(fields | changes))
-
-
-def about(event: Event) -> dict[str, str]:
-    """The four ids that every event about the same version carries."""
-    return {
-        "project": event.project,
-        "document_id": event.document_id,
-        "version_id": event.version_id,
-        "source_id": event.source_id,
-    }
-
-

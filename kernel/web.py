@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -69,11 +69,11 @@ class CloseEarly:
                 await send(message)
             elif message["type"] == "http.response.start":
                 headers = [*message.get("headers", ()), (b"connection", b"close")]
-                await send(message | {"headers": headers})
+                await send({**message, "headers": headers})
             elif message.get("more_body", False):
                 await send(message)
             else:
-                await send(message | {"more_body": True})
+                await send({**message, "more_body": True})
                 with suppress(TimeoutError):
                     await asyncio.wait_for(drain(), LINGER_SECONDS)
                 await send({"type": "http.response.body", "body": b""})
@@ -151,8 +151,9 @@ def add_problem_handlers(app: FastAPI) -> None:
         reply.headers["Retry-After"] = "2"
         return reply
 
-    for kind in (Retry, *UNAVAILABLE):
-        app.add_exception_handler(kind, away)
+    kinds: tuple[type[BaseException], ...] = (Retry, *UNAVAILABLE)
+    for kind in kinds:
+        app.exception_handler(cast(type[Exception], kind))(away)
 
     @app.exception_handler(Exception)
     async def bug(_: Request, error: Exception) -> JSONResponse:

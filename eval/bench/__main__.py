@@ -14,7 +14,8 @@ PARTS = ("log", "hops", "line")
 def main() -> None:
     """Run the named parts, or all of them."""
     parts = sys.argv[1:] or list(PARTS)
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.machine()}, Python {platform.python_version()}")
+    now, python = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", platform.python_version()
+    print(f"{now}, {platform.machine()}, Python {python}")
     print(HEAD, flush=True)
     rows = [row for part in parts for row in _part(part)]
     sys.exit(not all(r.holds for r in rows))

@@ -28,7 +28,7 @@ from kernel.log import Log
 from kernel.migrations import migrate
 from kernel.provision import provision
 from kernel.relay import Relay
-from kernel.testing import about, first, received
+from kernel.testing import first, received
 
 RATE = 20
 SECONDS = 30
@@ -38,23 +38,51 @@ A, B, C, D = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
 
 async def on_document_received(event: DocumentReceived) -> list[Event]:
     """A parse that costs nothing."""
-    return [Parsed(**about(event), parsed_sha256=A, parser="none", language="en")]
+    return [Parsed(**event.ids, parsed_sha256=A, parser="none", language="en")]
 
 
 async def on_parsed(event: Parsed) -> list[Event]:
     """A scan that costs nothing."""
-    return [ScanVerdict(**about(event), subject="parsed", text_sha256=A, verdict="clean", score=0, ruleset="none")]
+    return [
+        ScanVerdict(
+            **event.ids,
+            subject="parsed",
+            text_sha256=A,
+            verdict="clean",
+            score=0,
+            ruleset="none",
+        )
+    ]
 
 
 async def on_converted(event: Converted) -> list[Event]:
     """A second scan that costs nothing."""
-    return [ScanVerdict(**about(event), subject="converted", text_sha256=B, meta_sha256=C, verdict="clean",
-                        score=0, ruleset="none")]  # fmt: skip
+    return [
+        ScanVerdict(
+            **event.ids,
+            subject="converted",
+            text_sha256=B,
+            meta_sha256=C,
+            verdict="clean",
+            score=0,
+            ruleset="none",
+        )
+    ]
 
 
 async def on_chunked(event: Chunked) -> list[Event]:
     """An index write that costs nothing."""
-    return [Indexed(**about(event), body_sha256=B, chunks_sha256=D, chunk_count=1, embedder="none", embedded=0, reused=1)]
+    return [
+        Indexed(
+            **event.ids,
+            body_sha256=B,
+            chunks_sha256=D,
+            chunk_count=1,
+            embedder="none",
+            embedded=0,
+            reused=1,
+        )
+    ]
 
 
 def converts(subject: str) -> Any:
@@ -64,8 +92,26 @@ def converts(subject: str) -> Any:
         if event.subject != subject:
             return []
         if subject == "parsed":
-            return [Converted(**about(event), body_sha256=B, meta_sha256=C, body_bytes=1, converter="none", language="en")]
-        return [Chunked(**about(event), body_sha256=B, meta_sha256=C, chunks_sha256=D, chunk_count=1, chunker="none")]
+            return [
+                Converted(
+                    **event.ids,
+                    body_sha256=B,
+                    meta_sha256=C,
+                    body_bytes=1,
+                    converter="none",
+                    language="en",
+                )
+            ]
+        return [
+            Chunked(
+                **event.ids,
+                body_sha256=B,
+                meta_sha256=C,
+                chunks_sha256=D,
+                chunk_count=1,
+                chunker="none",
+            )
+        ]
 
     return on_scan_verdict
 
@@ -78,7 +124,14 @@ async def nothing(event: Event) -> list[Event]:
 def handlers(service: str) -> ModuleType:
     """A handler module of a service, as `kernel.consumer` wants it."""
     module = ModuleType(service)
-    names = ("on_released", "on_superseded", "on_reinstated", "on_erased", "on_indexed", "on_scan_verdict")
+    names = (
+        "on_released",
+        "on_superseded",
+        "on_reinstated",
+        "on_erased",
+        "on_indexed",
+        "on_scan_verdict",
+    )
     for name in names:
         setattr(module, name, nothing)
     for function in (on_document_received, on_parsed, on_converted, on_chunked):
@@ -118,7 +171,11 @@ async def _drive(dsn: str) -> Row:
         await asyncio.sleep(max(0.0, started + n / RATE - time.perf_counter()))
         await log.append([first(received(f"{n}.md"))])
     events = await _all_indexed(log, total)
-    begun = {e.data["version_id"]: (e.position, e.recorded_at) for e in events if e.type == "DocumentReceived"}
+    begun = {
+        e.data["version_id"]: (e.position, e.recorded_at)
+        for e in events
+        if e.type == "DocumentReceived"
+    }
     ended = {e.data["version_id"]: e.recorded_at for e in events if e.type == "Indexed"}
     order = sorted(begun, key=lambda v: begun[v][0])[WARM_UP:]
     latencies = sorted((ended[v] - begun[v][1]).total_seconds() * 1000 for v in order)

@@ -16,9 +16,7 @@ from services.indexer.settings import IndexerSettings
 
 def create_app(env: Env, index: Index) -> FastAPI:
     """The HTTP surface: rebuilds."""
-    app = create_api(
-        "indexer", api_key=env.settings.api_key.get_secret_value(), health=env.health
-    )
+    app = create_api("indexer", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
     @app.post("/rebuild", response_model=RebuildReply)
     async def post_rebuild(request: RebuildRequest) -> RebuildReply:

@@ -250,8 +250,8 @@ class _Section:
                 yield from self._checked([_Piece(half.start, half.end, 0, passage.context)])
 
     def _embedded(self, passage: Passage) -> str:
-        draft = Chunk.model_construct(heading_path=self._section.path, context=passage.context)
-        return embedded_text(self._title, draft, self._body[passage.start : passage.end])
+        text = self._body[passage.start : passage.end]
+        return embedded_text(self._title, self._section.path, passage.context, text)
 
 
 def _balanced(groups: list[list[_Piece]], budget: int) -> list[list[_Piece]]:

@@ -34,9 +34,7 @@ async def on_scan_verdict(
     return await _chunk(event, blobs, log, cut_options)
 
 
-async def on_released(
-    event: Released, *, blobs: Blobs, log: Log, cut_options: Cut
-) -> list[Event]:
+async def on_released(event: Released, *, blobs: Blobs, log: Log, cut_options: Cut) -> list[Event]:
     """`Chunked` for a body that a person released."""
     if event.subject != "converted":
         return []
@@ -48,15 +46,13 @@ async def _chunk(
 ) -> list[Event]:
     body_sha256, meta_sha256 = event.text_sha256, event.meta_sha256 or ""
     body, meta = await cleared_body(event, body_sha256, meta_sha256, blobs, log)
-    chunks = await asyncio.to_thread(
-        cut, body, meta.title, event.source_id, meta.language, options
-    )
+    chunks = await asyncio.to_thread(cut, body, meta.title, event.source_id, meta.language, options)
     if not chunks:
         return [_failed(event, "empty-text", "no text is left to index")]
     chunks_sha256 = await blobs.put(manifest(body_sha256, meta.title, chunks).to_bytes())
     return [
         Chunked(
-            **_about(event),
+            **event.ids,
             body_sha256=body_sha256,
             meta_sha256=meta_sha256,
             chunks_sha256=chunks_sha256,
@@ -73,7 +69,7 @@ async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) ->
     written = await index.write(event, received.valid_from)
     return [
         Indexed(
-            **_about(event),
+            **event.ids,
             body_sha256=event.body_sha256,
             chunks_sha256=event.chunks_sha256,
             chunk_count=event.chunk_count,
@@ -119,14 +115,5 @@ async def cleared_body(
     return body.decode(), BodyMeta.model_validate_json(meta)
 
 
-def _about(event: Event) -> dict[str, str]:
-    return {
-        "project": event.project,
-        "document_id": event.document_id,
-        "version_id": event.version_id,
-        "source_id": event.source_id,
-    }
-
-
 def _failed(event: Event, code: str, reason: str) -> Failed:
-    return Failed(**_about(event), stage="indexer", code=code, reason=reason)
+    return Failed(**event.ids, stage="indexer", code=code, reason=reason)

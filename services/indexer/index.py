@@ -155,7 +155,7 @@ class Index:
         manifest = ChunkManifest.model_validate_json(await self._blobs.get(event.chunks_sha256))
         body = await self._blobs.get(event.body_sha256)
         texts = [
-            embedded_text(manifest.title, c, passage)
+            embedded_text(manifest.title, c.heading_path, c.context, passage)
             for c, passage in zip(manifest.chunks, slices(body, manifest.chunks), strict=True)
         ]
         vectors, written = await self._embed(texts)
@@ -249,9 +249,7 @@ class Index:
     async def kept(self, connection: Any, project: str) -> list[Generation]:
         """Generations that are live or being built."""
         rows = self.sql.generations(connection, project=project)
-        return [
-            Generation(project, r["generation"], r["embedder"], r["dim"]) async for r in rows
-        ]
+        return [Generation(project, r["generation"], r["embedder"], r["dim"]) async for r in rows]
 
     async def projects(self) -> list[str]:
         """Projects that have an index."""

@@ -7,7 +7,15 @@ from typing import Any
 
 import structlog
 
-from contracts.events import Chunked, DocumentReceived, Erased, Event, Indexed, Reinstated, Superseded
+from contracts.events import (
+    Chunked,
+    DocumentReceived,
+    Erased,
+    Event,
+    Indexed,
+    Reinstated,
+    Superseded,
+)
 from contracts.http import Rebuilt
 from kernel.errors import KbError, Refusal
 from services.indexer.index import Generation, Index
@@ -177,9 +185,7 @@ async def _add_unlogged(
                 contents.indexed[version_id] = contents.chunked[version_id].chunks_sha256
 
 
-async def verify(
-    index: Index, connection: Any, generation: Generation, contents: Contents
-) -> None:
+async def verify(index: Index, connection: Any, generation: Generation, contents: Contents) -> None:
     """Both legs hold exactly the passages that the log says, and a passage finds itself.
 
     Raises:
@@ -195,9 +201,7 @@ async def verify(
     points = await index.vectors.ids(generation.collection)
     if len(rows) != expected or rows != points:
         raise NotVerified(f"{expected} passages in the log, {len(rows)} rows, {len(points)} points")
-    samples = index.sql.sample(
-        connection, project=generation.project, generation=generation.number
-    )
+    samples = index.sql.sample(connection, project=generation.project, generation=generation.number)
     async for row in samples:
         if not await index.finds(generation, row["text"]):
             raise NotVerified(f"{row['chunk_id']} does not find itself")

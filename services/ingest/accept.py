@@ -114,18 +114,14 @@ async def _receive(
     return await _append(offer, received, uuid5(RECEIPTS, f"{version_id}|{attempt}"), line, log)
 
 
-async def _reinstate(
-    offer: Offer, line: Line, receipt: DocumentReceived, log: Log
-) -> Accepted:
+async def _reinstate(offer: Offer, line: Line, receipt: DocumentReceived, log: Log) -> Accepted:
     event = reinstate(line, receipt, offer.valid_from or datetime.now(UTC))
     accepted = await _append(offer, event, uuid4(), line, log)
     job = await _job(receipt, log)
     return accepted.model_copy(update={"reinstated": True, "job_id": job})
 
 
-async def _append(
-    offer: Offer, event: Event, event_id: UUID, line: Line, log: Log
-) -> Accepted:
+async def _append(offer: Offer, event: Event, event_id: UUID, line: Line, log: Log) -> Accepted:
     job = uuid4()
     pending = Pending(event, event_id, job, offer.actor, lane=offer.lane)
     appended = await log.append([pending], expected=line.version)

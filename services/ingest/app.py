@@ -73,7 +73,11 @@ class Uploads:
         return await self._store(once(), _Named(upload.name, fields), actor(request), via="text")
 
     async def _store(
-        self, chunks: AsyncIterator[bytes], form: "Multipart | _Named", who: str, via: Any = "upload"
+        self,
+        chunks: AsyncIterator[bytes],
+        form: "Multipart | _Named",
+        who: str,
+        via: Any = "upload",
     ) -> Accepted:
         def check(head: bytes) -> None:
             media_type = sniff(head, checked_name(form.name))
@@ -119,9 +123,7 @@ def _validated(validate: Any, raw: Any) -> Any:
 
 def create_app(env: Env, identity: Identity) -> FastAPI:
     """The HTTP surface."""
-    app = create_api(
-        "ingest", api_key=env.settings.api_key.get_secret_value(), health=env.health
-    )
+    app = create_api("ingest", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     uploads = Uploads(env, identity)
 
     @app.post(

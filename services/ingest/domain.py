@@ -105,7 +105,9 @@ def fold(document_id: str, events: Iterable[Event], version: int) -> Line:
     return line
 
 
-def activate(windows: Sequence[Window], version_id: str, valid_from: datetime) -> tuple[Window, ...]:
+def activate(
+    windows: Sequence[Window], version_id: str, valid_from: datetime
+) -> tuple[Window, ...]:
     """The line after `version_id` became valid at `valid_from`, anywhere in the line.
 
     Each window ends where the next begins. Of two with one beginning the later activation wins;
@@ -175,7 +177,7 @@ def checked_name(name: str) -> str:
 
 
 def stated_valid_from(head: bytes, media_type: str) -> datetime | None:
-    """`valid_from` of a Markdown file's YAML front matter; None where there is none or it is no date."""
+    """`valid_from` of a Markdown file's YAML front matter; None unless it is a date."""
     if media_type != "text/markdown" or not head.startswith(b"---"):
         return None
     block, found, _ = head[3:8192].decode("utf-8", "replace").partition("\n---")
@@ -194,5 +196,3 @@ def _moment(value: object) -> datetime | None:
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     return None
-
-

@@ -1,4 +1,4 @@
-"""A multipart body as a stream: fields are collected, the file flows through, nothing is spooled."""
+"""A multipart body as a stream: the file flows through, nothing is spooled."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field

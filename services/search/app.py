@@ -33,9 +33,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 
 def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
     """The HTTP surface."""
-    app = create_api(
-        "search", api_key=env.settings.api_key.get_secret_value(), health=env.health
-    )
+    app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
     @app.post("/query", response_model=QueryReply)
     async def post_query(request: Request) -> QueryReply:

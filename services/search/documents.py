@@ -48,8 +48,15 @@ class Documents:
             Refusal: `unknown-document`, or `no-body` (not converted yet, in review, or erased).
         """
         _, chosen = await self._find(id_)
-        if chosen.body_sha256 is None or chosen.status in ("review", "blocked", "rejected", "erased"):
-            raise Refusal("no-body", f"the version is {chosen.status}: it has no body to read", status=404)
+        if chosen.body_sha256 is None or chosen.status in (
+            "review",
+            "blocked",
+            "rejected",
+            "erased",
+        ):
+            raise Refusal(
+                "no-body", f"the version is {chosen.status}: it has no body to read", status=404
+            )
         try:
             return chosen, await self._blobs.get(chosen.body_sha256)
         except FileNotFoundError as error:
@@ -155,7 +162,9 @@ def _choose(versions: list[VersionView], id_: str) -> VersionView:
 def _version(row: Any) -> VersionView:
     windows = [Window.model_validate(w) for w in row["windows"]]
     now = datetime.now(UTC)
-    current = any(w.valid_from <= now and (w.valid_until is None or w.valid_until > now) for w in windows)
+    current = any(
+        w.valid_from <= now and (w.valid_until is None or w.valid_until > now) for w in windows
+    )
     last = windows[-1] if windows else None
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
             "supersedes", "position", "job_id"}  # fmt: skip

@@ -31,6 +31,7 @@ from kernel.log import Log
 from kernel.telemetry import LOG_HEAD, PROJECTION_POSITION
 
 log = structlog.get_logger()
+AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError)
 BATCH = 500
 Row = dict[str, Any]
 
@@ -40,20 +41,32 @@ _NOTHING: Row = dict.fromkeys(
 )  # fmt: skip
 
 
-def change(event: Event) -> Row:
+def change(event: Event) -> Row:  # noqa: PLR0911 - one return an event
     """What an event says about its version: `status`, `stage`, and columns with new values."""
     match event:
         case Parsed():
             columns = {"parser": event.parser, "language": event.language}
-            return {"status": "parsed", "stage": "scanner", "parsed_sha256": event.parsed_sha256, **columns}
+            return {
+                "status": "parsed",
+                "stage": "scanner",
+                "parsed_sha256": event.parsed_sha256,
+                **columns,
+            }
         case Converted():
-            columns = event.model_dump(include={"body_sha256", "meta_sha256", "body_bytes", "converter", "language"})
+            columns = event.model_dump(
+                include={"body_sha256", "meta_sha256", "body_bytes", "converter", "language"}
+            )
             return {"status": "scanning", "stage": "scanner", **columns}
         case Chunked():
             columns = event.model_dump(include={"chunks_sha256", "chunk_count"})
             return {"status": "indexing", "stage": "indexer", **columns}
         case Indexed():
-            return {"status": "indexed", "stage": None, "chunk_count": event.chunk_count, "embedder": event.embedder}
+            return {
+                "status": "indexed",
+                "stage": None,
+                "chunk_count": event.chunk_count,
+                "embedder": event.embedder,
+            }
         case Failed():
             error = {"stage": event.stage, "code": event.code, "reason": event.reason}
             return {"status": "failed", "stage": event.stage, "error": error}
@@ -78,7 +91,11 @@ def _judged(event: ScanVerdict | Released) -> Row:
     if verdict == "quarantine":
         return {"status": "review", "stage": None, "verdict": verdict}
     rules = sorted({f.rule for f in getattr(event, "findings", ())})
-    error = {"stage": "scanner", "code": "blocked", "reason": f"prompt injection: {', '.join(rules)}"}
+    error = {
+        "stage": "scanner",
+        "code": "blocked",
+        "reason": f"prompt injection: {', '.join(rules)}",
+    }
     return {"status": "blocked", "stage": None, "verdict": verdict, "error": error}
 
 
@@ -101,7 +118,7 @@ class Projection:
                 async for _ in self._log.follow(await self.position(), limit=BATCH):
                     while await self.step():
                         pass
-            except (*UNAVAILABLE, OSError) as error:
+            except AWAY as error:
                 log.warning("projection.away", error=str(error)[:300])
                 await asyncio.sleep(0.5)
 

@@ -17,7 +17,7 @@ from kernel.errors import Retry
 from kernel.log import Log
 from kernel.provision import STREAM, provision
 from kernel.relay import Relay, StreamAhead
-from kernel.testing import about, first, received
+from kernel.testing import first, received
 from kernel.testing_wait import eventually
 
 Work = Callable[[Event], Awaitable[Sequence[Event]]]
@@ -37,7 +37,7 @@ async def running(log: Log, url: str, work: Work, **options: Any) -> AsyncIterat
 
     concurrency = options.pop("concurrency", 1)
     consumer = Consumer("converter", consumed_by("converter")[0], "live", work, log, **options)
-    broker = NatsBroker(url, max_reconnect_attempts=-1, reconnect_time_wait=0.1, logger=None)
+    broker = NatsBroker(url, max_reconnect_attempts=-1, reconnect_time_wait=1, logger=None)
     subscribe(broker, consumer, concurrency=concurrency)
     await broker.start()
     relay = asyncio.create_task(Relay(log, url).run())
@@ -51,7 +51,7 @@ async def running(log: Log, url: str, work: Work, **options: Any) -> AsyncIterat
 
 
 def parsed(event: Event) -> Parsed:
-    return Parsed(**about(event), parsed_sha256=event.source_id, parser="t", language="en")
+    return Parsed(**event.ids, parsed_sha256=event.source_id, parser="t", language="en")
 
 
 async def parse(event: Event) -> list[Event]:

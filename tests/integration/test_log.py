@@ -7,13 +7,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from contracts.events import Parsed, ScanVerdict
 from contracts.flow import SERVICES, emitted_by
 from kernel.db import pool
 from kernel.errors import WrongVersion
 from kernel.log import NEW_STREAM, Log, Pending, reactions
 from kernel.migrations import migrate
-from kernel.testing import MemoryLog, about, first, received
-from contracts.events import Parsed, ScanVerdict
+from kernel.testing import MemoryLog, first, received
 
 
 @pytest.fixture(params=["postgres", "memory"])
@@ -96,7 +96,7 @@ async def test_reading_goes_on_after_a_position_and_respects_the_limit(log: Any)
 async def test_the_newest_receipt_of_a_version_is_found(log: Any) -> None:
     await log.append([first(received())])
     await log.append([first(received(attempt=2))])
-    event = Parsed(**about(received()), parsed_sha256="0" * 64, parser="p", language="en")
+    event = Parsed(**received().ids, parsed_sha256="0" * 64, parser="p", language="en")
     assert (await log.received(event)).attempt == 2
     with pytest.raises(LookupError):
         await log.received(received("other.md"))
@@ -104,7 +104,9 @@ async def test_the_newest_receipt_of_a_version_is_found(log: Any) -> None:
 
 async def test_receipts_are_found_by_version_and_by_bytes(log: Any) -> None:
     await log.append([first(received("a.md"))])
-    await log.append([first(received("a.md", project="other", document_id="9" * 32, version_id="8" * 32))])
+    await log.append(
+        [first(received("a.md", project="other", document_id="9" * 32, version_id="8" * 32))]
+    )
     source_id = received("a.md").source_id
     assert {r.project for r in await log.receipts(source_id)} == {"default", "other"}
     assert [r.project for r in await log.receipts("8" * 32)] == ["other"]
@@ -117,7 +119,7 @@ async def test_only_a_clean_verdict_for_the_exact_text_and_meta_clears_it(log: A
 
     async def judge(verdict: str, text: str, meta: str | None) -> None:
         await log.append([first(ScanVerdict(
-            **about(event), subject="converted", text_sha256=text * 64,
+            **event.ids, subject="converted", text_sha256=text * 64,
             meta_sha256=meta and meta * 64, verdict=verdict, score=0, ruleset="r"))])  # fmt: skip
 
     await judge("clean", "a", None)
@@ -140,7 +142,7 @@ async def test_failures_are_counted_for_each_consumer(log: Any) -> None:
 async def test_a_reaction_has_the_same_id_on_every_delivery(log: Any) -> None:
     await log.append([first(received())])
     (cause,) = await log.read(0)
-    event = Parsed(**about(received()), parsed_sha256="0" * 64, parser="p", language="en")
+    event = Parsed(**received().ids, parsed_sha256="0" * 64, parser="p", language="en")
     (a,) = reactions(cause, "converter.on_x", [event])
     assert (await log.append([a])).status == "appended"
     (b,) = reactions(cause, "converter.on_x", [event])
@@ -150,7 +152,8 @@ async def test_a_reaction_has_the_same_id_on_every_delivery(log: Any) -> None:
 
 
 async def test_a_reader_that_polls_misses_no_event_of_eight_writers(real: Log) -> None:
-    total, seen = 400, []
+    total = 400
+    seen: list[int] = []
 
     async def write(writer: int) -> None:
         for n in range(total // 8):
@@ -186,7 +189,9 @@ async def test_racing_appends_at_one_version_let_one_through(real: Log) -> None:
     assert sum(isinstance(r, WrongVersion) for r in results) == 7
 
 
-@pytest.mark.parametrize("statement", ["UPDATE log.event SET type = 'x'", "DELETE FROM log.event", "TRUNCATE log.event"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE log.event SET type = 'x'", "DELETE FROM log.event", "TRUNCATE log.event"]
+)
 async def test_not_even_the_owner_changes_the_log(real: Log, statement: str) -> None:
     await real.append([first(received())])
     with pytest.raises(asyncpg.PostgresError, match="append-only"):
@@ -195,7 +200,10 @@ async def test_not_even_the_owner_changes_the_log(real: Log, statement: str) -> 
 
 async def connect_as(database: str, service: str) -> Any:
     await migrate(database, {f"kb_{service}": "pw"})
-    return await pool(database.replace("postgres@", f"kb_{service}:pw@").replace("postgres:", f"kb_{service}:"), size=2)
+    return await pool(
+        database.replace("postgres@", f"kb_{service}:pw@").replace("postgres:", f"kb_{service}:"),
+        size=2,
+    )
 
 
 @pytest.mark.parametrize("service", [*SERVICES, "relay"])
@@ -210,7 +218,11 @@ async def test_a_role_appends_its_own_events_and_no_others(database: str, servic
             with pytest.raises(asyncpg.PostgresError) as refused:
                 await log.append([first(received())])
             assert refused.value.sqlstate in ("KB005", "42501")
-        for statement in ("INSERT INTO log.event VALUES (1)", "DELETE FROM log.event", "UPDATE log.head SET position = 0"):
+        for statement in (
+            "INSERT INTO log.event VALUES (1)",
+            "DELETE FROM log.event",
+            "UPDATE log.head SET position = 0",
+        ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await db.execute(statement)
     finally:

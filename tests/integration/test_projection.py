@@ -25,7 +25,7 @@ from contracts.events import (
 )
 from kernel.db import pool
 from kernel.log import Log, Pending
-from kernel.testing import MemoryBlobs, about, first, received
+from kernel.testing import MemoryBlobs, first, received
 from services.search.documents import Documents
 from services.search.projection import Projection, digest
 
@@ -66,15 +66,35 @@ class World:
 
 
 def life(receipt: Event, meta: str = C) -> list[Event]:
-    ids = about(receipt)
+    ids = receipt.ids
     return [
         Parsed(**ids, parsed_sha256=A, parser="markdown-1", language="sr"),
         ScanVerdict(**ids, subject="parsed", text_sha256=A, verdict="clean", score=0, ruleset="r"),
-        Converted(**ids, body_sha256=B, meta_sha256=meta, body_bytes=9, converter="c", language="sr"),
-        ScanVerdict(**ids, subject="converted", text_sha256=B, meta_sha256=meta, verdict="clean", score=0, ruleset="r"),
-        Chunked(**ids, body_sha256=B, meta_sha256=meta, chunks_sha256=D, chunk_count=3, chunker="h"),
-        Indexed(**ids, body_sha256=B, chunks_sha256=D, chunk_count=3, embedder="e5", embedded=3, reused=0),
-    ]  # fmt: skip
+        Converted(
+            **ids, body_sha256=B, meta_sha256=meta, body_bytes=9, converter="c", language="sr"
+        ),
+        ScanVerdict(
+            **ids,
+            subject="converted",
+            text_sha256=B,
+            meta_sha256=meta,
+            verdict="clean",
+            score=0,
+            ruleset="r",
+        ),
+        Chunked(
+            **ids, body_sha256=B, meta_sha256=meta, chunks_sha256=D, chunk_count=3, chunker="h"
+        ),
+        Indexed(
+            **ids,
+            body_sha256=B,
+            chunks_sha256=D,
+            chunk_count=3,
+            embedder="e5",
+            embedded=3,
+            reused=0,
+        ),
+    ]
 
 
 @pytest.fixture
@@ -88,10 +108,19 @@ async def world(database: str) -> AsyncIterator[World]:
 
 @pytest.mark.parametrize(
     ("steps", "status", "stage"),
-    [(0, "received", "converter"), (1, "parsed", "scanner"), (2, "converting", "converter"),
-     (3, "scanning", "scanner"), (4, "chunking", "indexer"), (5, "indexing", "indexer"), (6, "indexed", None)],
-)  # fmt: skip
-async def test_each_step_says_who_is_next(world: World, steps: int, status: str, stage: str | None) -> None:
+    [
+        (0, "received", "converter"),
+        (1, "parsed", "scanner"),
+        (2, "converting", "converter"),
+        (3, "scanning", "scanner"),
+        (4, "chunking", "indexer"),
+        (5, "indexing", "indexer"),
+        (6, "indexed", None),
+    ],
+)
+async def test_each_step_says_who_is_next(
+    world: World, steps: int, status: str, stage: str | None
+) -> None:
     for event in life(world.receipt)[:steps]:
         await world.add(event)
     view = await world.fold()
@@ -113,9 +142,13 @@ async def test_a_version_is_not_current_before_it_is_indexed(world: World) -> No
 
 
 async def test_a_quarantined_version_waits_and_a_release_sends_it_on(world: World) -> None:
-    ids = about(world.receipt)
-    for event in (life(world.receipt)[0], ScanVerdict(**ids, subject="parsed", text_sha256=A,
-                  verdict="quarantine", score=0.5, ruleset="r")):  # fmt: skip
+    ids = world.receipt.ids
+    for event in (
+        life(world.receipt)[0],
+        ScanVerdict(
+            **ids, subject="parsed", text_sha256=A, verdict="quarantine", score=0.5, ruleset="r"
+        ),
+    ):
         await world.add(event)
     assert (await world.fold()).status == "review"
     await world.add(Released(**ids, subject="parsed", text_sha256=A, reviewer="p", reason="ok"))
@@ -123,15 +156,28 @@ async def test_a_quarantined_version_waits_and_a_release_sends_it_on(world: Worl
 
 
 async def test_a_rejected_version_is_final(world: World) -> None:
-    await world.add(Rejected(**about(world.receipt), subject="parsed", text_sha256=A, reviewer="p", reason="no"))
+    await world.add(
+        Rejected(**world.receipt.ids, subject="parsed", text_sha256=A, reviewer="p", reason="no")
+    )
     assert (await world.fold()).status == "rejected"
 
 
-async def test_a_blocked_version_names_the_rules_and_stays_blocked_when_erased(world: World) -> None:
-    ids = about(world.receipt)
+async def test_a_blocked_version_names_the_rules_and_stays_blocked_when_erased(
+    world: World,
+) -> None:
+    ids = world.receipt.ids
     finding = Finding(rule="override-en-1", severity="high", byte_start=0, byte_end=9)
-    await world.add(ScanVerdict(**ids, subject="parsed", text_sha256=A, verdict="block", score=1,
-                                findings=(finding,), ruleset="r"))  # fmt: skip
+    await world.add(
+        ScanVerdict(
+            **ids,
+            subject="parsed",
+            text_sha256=A,
+            verdict="block",
+            score=1,
+            findings=(finding,),
+            ruleset="r",
+        )
+    )
     await world.add(Erased(**ids, reason="blocked", blobs=2))
     view = await world.fold()
     assert view.status == "blocked"
@@ -139,7 +185,9 @@ async def test_a_blocked_version_names_the_rules_and_stays_blocked_when_erased(w
 
 
 async def test_a_failed_version_says_where_and_why(world: World) -> None:
-    await world.add(Failed(**about(world.receipt), stage="converter", code="encrypted-document", reason="pw"))
+    await world.add(
+        Failed(**world.receipt.ids, stage="converter", code="encrypted-document", reason="pw")
+    )
     view = await world.fold()
     assert view.status == "failed"
     assert view.error == {"stage": "converter", "code": "encrypted-document", "reason": "pw"}
@@ -147,14 +195,14 @@ async def test_a_failed_version_says_where_and_why(world: World) -> None:
 
 async def test_a_failure_after_indexing_leaves_the_version_indexed(world: World) -> None:
     await world.to_indexed()
-    await world.add(Failed(**about(world.receipt), stage="ingest", code="internal-error", reason="x"))
+    await world.add(Failed(**world.receipt.ids, stage="ingest", code="internal-error", reason="x"))
     view = await world.fold()
     assert view.status == "indexed"
     assert view.error["stage"] == "ingest"
 
 
 async def test_a_second_attempt_begins_anew(world: World) -> None:
-    await world.add(Failed(**about(world.receipt), stage="converter", code="x", reason="y"))
+    await world.add(Failed(**world.receipt.ids, stage="converter", code="x", reason="y"))
     await world.log.append([first(received("Закон.md", attempt=2))])
     view = await world.fold()
     assert (view.status, view.error) == ("received", None)
@@ -162,9 +210,12 @@ async def test_a_second_attempt_begins_anew(world: World) -> None:
 
 async def test_windows_replace_the_line_of_the_document(world: World) -> None:
     await world.to_indexed()
-    ids, other = about(world.receipt), "9" * 32
+    ids, other = world.receipt.ids, "9" * 32
     mine = world.receipt.version_id
-    line = (Window(version_id=mine, valid_from=NOW, valid_until=NOW), Window(version_id=other, valid_from=NOW))
+    line = (
+        Window(version_id=mine, valid_from=NOW, valid_until=NOW),
+        Window(version_id=other, valid_from=NOW),
+    )
     await world.add(Superseded(**ids, by_version_id=other, valid_until=NOW, windows=line))
     assert not (await world.fold()).current
     later = NOW.replace(day=9)
@@ -175,7 +226,7 @@ async def test_windows_replace_the_line_of_the_document(world: World) -> None:
 
 async def test_an_erased_version_has_no_window(world: World) -> None:
     await world.to_indexed()
-    await world.add(Erased(**about(world.receipt), reason="request", blobs=3))
+    await world.add(Erased(**world.receipt.ids, reason="request", blobs=3))
     view = await world.fold()
     assert (view.status, view.windows) == ("erased", [])
 
@@ -187,7 +238,9 @@ async def test_a_replay_from_zero_equals_the_live_state(world: World) -> None:
     await world.projection.replay()
     assert await digest(world.log.pool) == live
     assert set(live) == {"version", "validity", "job"}
-    await world.add(Rejected(**about(world.receipt), subject="parsed", text_sha256=A, reviewer="p", reason="no"))
+    await world.add(
+        Rejected(**world.receipt.ids, subject="parsed", text_sha256=A, reviewer="p", reason="no")
+    )
     await world.fold()
     assert await digest(world.log.pool) != live  # the digest sees a change
 

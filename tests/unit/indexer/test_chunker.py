@@ -243,7 +243,11 @@ def test_a_head_without_rows_is_a_table() -> None:
 def test_tokens_count_what_is_embedded() -> None:
     body = f"Fines:\n\n{table(60)}"
     for chunk, text in zip(chunks(body, limit=100), texts(body, limit=100), strict=True):
-        assert chunk.tokens == tokens(embedded_text("T", chunk, text)) <= 100
+        assert (
+            chunk.tokens
+            == tokens(embedded_text("T", chunk.heading_path, chunk.context, text))
+            <= 100
+        )
 
 
 def test_a_counter_that_does_not_add_up_is_still_obeyed() -> None:

@@ -60,7 +60,11 @@ def check(body: str, limit: int, count: Callable[[str], int] = tokens) -> tuple[
         passage = data[chunk.byte_start : chunk.byte_end].decode()
         assert passage.strip()
         assert passage == passage.rstrip()
-        assert chunk.tokens == max(1, count(embedded_text("Title", chunk, passage))) <= limit
+        assert (
+            chunk.tokens
+            == max(1, count(embedded_text("Title", chunk.heading_path, chunk.context, passage)))
+            <= limit
+        )
         assert len(chunk.chunk_id) <= 200
         at = chunk.byte_end
     assert not data[at:].decode().strip()

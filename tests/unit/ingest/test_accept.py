@@ -12,7 +12,7 @@ from contracts.http import Accepted
 from kernel.blobs import sha256
 from kernel.errors import Refusal
 from kernel.log import Log, reactions
-from kernel.testing import MemoryBlobs, MemoryLog, MemoryParseCache, about, first
+from kernel.testing import MemoryBlobs, MemoryLog, MemoryParseCache, first
 from services.ingest.accept import Offer, accept
 from services.ingest.domain import Identity
 from services.ingest.handlers import on_indexed, on_scan_verdict
@@ -35,7 +35,8 @@ class World:
 
     def __init__(self) -> None:
         self.log: Any = MemoryLog()
-        self.blobs, self.cache = MemoryBlobs(), MemoryParseCache()
+        self.blobs: Any = MemoryBlobs()
+        self.cache: Any = MemoryParseCache()
 
     async def upload(self, text: str, **changes: Any) -> Accepted:
         await self.blobs.put(text.encode())
@@ -43,13 +44,22 @@ class World:
 
     async def index(self, accepted: Accepted) -> None:
         ids = about_accepted(accepted)
-        event = Indexed(**ids, body_sha256="a" * 64, chunks_sha256="b" * 64, chunk_count=1,
-                        embedder="e", embedded=1, reused=0)  # fmt: skip
+        event = Indexed(
+            **ids,
+            body_sha256="a" * 64,
+            chunks_sha256="b" * 64,
+            chunk_count=1,
+            embedder="e",
+            embedded=1,
+            reused=0,
+        )
         await self.log.append([first(event)])
         cause = (await self.log.read(await self.log.head() - 1))[0]
         emitted: Any = await on_indexed(event, log=self.log)
         if emitted:
-            await self.log.append(reactions(cause, "ingest.on_indexed", emitted), expected=emitted.expected)
+            await self.log.append(
+                reactions(cause, "ingest.on_indexed", emitted), expected=emitted.expected
+            )
 
     async def fail(self, accepted: Accepted) -> None:
         failed = Failed(**about_accepted(accepted), stage="converter", code="x", reason="y")
@@ -59,7 +69,9 @@ class World:
         return [e.type for e in await self.log.read(0)]
 
     async def windows(self) -> list[tuple[str, datetime, datetime | None]]:
-        last = [e.event() for e in await self.log.read(0) if e.type in ("Superseded", "Reinstated")][-1]
+        last = [
+            e.event() for e in await self.log.read(0) if e.type in ("Superseded", "Reinstated")
+        ][-1]
         assert isinstance(last, Superseded | Reinstated)
         return [(w.version_id, w.valid_from, w.valid_until) for w in last.windows]
 
@@ -173,8 +185,10 @@ async def test_versions_that_are_indexed_out_of_order_get_the_same_line() -> Non
     for accepted in (c, a, b):
         await world.index(accepted)
     assert await world.windows() == [
-        (a.version_id, day(1), day(5)), (b.version_id, day(5), day(9)), (c.version_id, day(9), None),
-    ]  # fmt: skip
+        (a.version_id, day(1), day(5)),
+        (b.version_id, day(5), day(9)),
+        (c.version_id, day(9), None),
+    ]
 
 
 async def test_a_version_may_be_put_between_two_older_ones() -> None:
@@ -199,8 +213,10 @@ async def test_content_that_returns_is_reinstated() -> None:
     assert back.reinstated
     assert back.version_id == a.version_id
     assert await world.windows() == [
-        (a.version_id, day(1), day(5)), (b.version_id, day(5), day(9)), (a.version_id, day(9), None),
-    ]  # fmt: skip
+        (a.version_id, day(1), day(5)),
+        (b.version_id, day(5), day(9)),
+        (a.version_id, day(9), None),
+    ]
     assert (await world.upload("a", source="k")).duplicate_of == a.version_id
 
 
@@ -228,7 +244,9 @@ async def test_a_blocked_version_leaves_no_bytes_and_no_text() -> None:
     a = await world.upload("a")
     parsed = await world.blobs.put(b"parsed text")
     await world.cache.put(a.source_id, "p", "", parsed)
-    events = await on_scan_verdict(verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache)  # type: ignore[arg-type]
+    events = await on_scan_verdict(
+        verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache
+    )
     assert isinstance(events[0], Erased)
     assert events[0].blobs == 2
     assert world.blobs.content == {}
@@ -240,7 +258,7 @@ async def test_blocked_bytes_stay_while_another_version_with_them_is_not_blocked
     a = await world.upload("a", source="x")
     await world.upload("a", source="y", trusted=True)
     parsed = await world.blobs.put(b"parsed text")
-    await on_scan_verdict(verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache)  # type: ignore[arg-type]
+    await on_scan_verdict(verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache)
     assert set(world.blobs.content) == {a.source_id, parsed}
 
 
@@ -249,24 +267,41 @@ async def test_a_clean_or_quarantined_version_keeps_its_bytes() -> None:
     a = await world.upload("a")
     for kind in ("clean", "quarantine"):
         event = verdict(a, a.source_id).model_copy(update={"verdict": kind})
-        assert await on_scan_verdict(event, log=world.log, blobs=world.blobs, cache=world.cache) == []  # type: ignore[arg-type]
+        assert (
+            await on_scan_verdict(event, log=world.log, blobs=world.blobs, cache=world.cache) == []
+        )
     assert set(world.blobs.content) == {a.source_id}
 
 
 def verdict(accepted: Accepted, parsed: str) -> ScanVerdict:
-    return ScanVerdict(**about_accepted(accepted), subject="parsed", text_sha256=parsed,
-                       verdict="block", score=1, ruleset="r")  # fmt: skip
+    return ScanVerdict(
+        **about_accepted(accepted),
+        subject="parsed",
+        text_sha256=parsed,
+        verdict="block",
+        score=1,
+        ruleset="r",
+    )
 
 
 async def test_ids_do_not_follow_from_the_file_alone() -> None:
     a, b = Identity(b"a" * 32), Identity(b"b" * 32)
     assert a.document("default", "k") == a.document("default", "k")
     assert a.document("default", "k") != b.document("default", "k")
-    assert about(received_event(a)) != about(received_event(b))
+    assert received_event(a).ids != received_event(b).ids
 
 
 def received_event(identity: Identity) -> Indexed:
     document_id = identity.document("default", "k")
-    return Indexed(project="default", document_id=document_id, source_id="a" * 64,
-                   version_id=identity.version(document_id, "a" * 64), body_sha256="a" * 64,
-                   chunks_sha256="b" * 64, chunk_count=1, embedder="e", embedded=1, reused=0)  # fmt: skip
+    return Indexed(
+        project="default",
+        document_id=document_id,
+        source_id="a" * 64,
+        version_id=identity.version(document_id, "a" * 64),
+        body_sha256="a" * 64,
+        chunks_sha256="b" * 64,
+        chunk_count=1,
+        embedder="e",
+        embedded=1,
+        reused=0,
+    )
