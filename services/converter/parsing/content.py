@@ -73,6 +73,9 @@ def _drop(body: Tag, blocks: dict[int, int]) -> None:
             continue
         if len(tag.get_text()) * 2 > total or _weight(tag, blocks) * 10 > known > 0:
             continue
+        heading = tag.find("h1")
+        if isinstance(heading, Tag):
+            heading.extract()
         tag.decompose()
 
 

@@ -163,8 +163,10 @@ def _score(data: bytes, encoding: str) -> float:
         return 0.0
     sample = foreign if encoding in _CYRILLIC else words
     found = _identifier().FindLanguage(" ".join(sample)[:4000])
-    if found.language not in _PLAUSIBLE[encoding]:
-        return 0.0
+    probability = found.probability if found.language in _PLAUSIBLE[encoding] else 0.0
+    if encoding in _CYRILLIC:
+        # A few words are too little for the detector, but their letters speak for themselves.
+        probability = 0.5 + probability / 2
     regular = sum(word.islower() or word.istitle() or word.isupper() for word in foreign)
     alphabetic = sum(letter > "\x7f" and letter.isalpha() for letter in text) / high
     usual = 1.0
@@ -172,12 +174,12 @@ def _score(data: bytes, encoding: str) -> float:
         usual = _usual_letters(foreign)
     elif found.language in {"hr", "sr", "bs", "sl"}:
         usual = sum(letter in "čćžšđ" for letter in text.lower()) / high
-    return float(found.probability * regular / len(foreign) * alphabetic * usual)
+    return float(probability * regular / len(foreign) * alphabetic * usual)
 
 
 def _usual_letters(words: list[str]) -> float:
     """1 when the words are pure Cyrillic with the commonest letters as common as they are."""
-    text = "".join(words).lower()
+    text = "".join(word for word in words if len(word) < 30).lower() or "?"
     usual = sum(letter in "оеаинтсрвлку" for letter in text) / len(text)
     pure = sum(not any(letter.isascii() for letter in word) for word in words) / len(words)
     return min(1.0, usual / 0.5) * pure * min(1.0, len(text) / 6)

@@ -1,0 +1,59 @@
+"""The main content of a web page."""
+
+from bs4 import BeautifulSoup
+
+from services.converter.parsing.content import reduce_to_content
+
+SENTENCES = [
+    f"Paragraph {n} of the article tells in plain words what happened on day {n} of the journey "
+    "along the river, and why nobody had expected the weather to change so quickly."
+    for n in range(8)
+]  # fmt: skip
+ARTICLE = "".join(f"<p>{s}</p>" for s in SENTENCES)
+
+
+def reduced(html: str) -> str:
+    soup = BeautifulSoup(html, "lxml")
+    reduce_to_content(soup, html)
+    return soup.body.get_text(" ", strip=True) if soup.body else ""
+
+
+def test_navigation_forms_and_notices_go() -> None:
+    page = (
+        "<body><nav><a href=/>Home</a></nav><header role=banner>Site name</header>"
+        "<div class='cookie-banner'>We use cookies. Accept?</div>"
+        f"<main><h1>The journey</h1>{ARTICLE}</main>"
+        "<div class=related><a href=1>Another story</a></div><footer>Imprint</footer></body>"
+    )
+    text = reduced(page)
+    assert "The journey" in text
+    assert all(sentence in text for sentence in SENTENCES)
+    for noise in ("Home", "Site name", "cookies", "Another story", "Imprint"):
+        assert noise not in text
+
+
+def test_the_first_heading_is_kept_when_it_stands_outside() -> None:
+    page = f"<body><header><h1>The journey</h1></header><article>{ARTICLE}</article></body>"
+    assert reduced(page).startswith("The journey")
+
+
+def test_tables_and_code_of_an_article_are_kept() -> None:
+    extra = "<table><tr><td>cell</td></tr></table><pre>code()</pre>"
+    text = reduced(f"<body><article><h1>T</h1>{ARTICLE}{extra}</article></body>")
+    assert "cell" in text
+    assert "code()" in text
+
+
+def test_a_plain_document_loses_nothing() -> None:
+    page = "<body><h1>Act</h1>" + "".join(f"<h2>§ {n}</h2><p>Text {n}.</p>" for n in range(30))
+    text = reduced(page)
+    assert all(f"Text {n}." in text for n in range(30))
+
+
+def test_a_page_inside_a_wrongly_named_element_survives() -> None:
+    page = f"<body><div class='sidebar widget menu'><h1>T</h1>{ARTICLE}</div></body>"
+    assert SENTENCES[-1] in reduced(page)
+
+
+def test_an_empty_page_is_no_error() -> None:
+    assert reduced("<html></html>") == ""

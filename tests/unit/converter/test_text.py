@@ -1,0 +1,78 @@
+"""Markdown and plain text: faithful, but for what is not rendered."""
+
+import pytest
+
+from kernel.errors import Refusal
+from kernel.media import MARKDOWN, PLAIN
+from services.converter.parsing.text import parse_text
+
+
+def parsed(text: str, media_type: str = MARKDOWN) -> tuple[str, list[tuple[str, str]]]:
+    document, _ = parse_text(text.encode(), media_type)
+    return document.markdown, [(h.kind, h.text) for h in document.hidden]
+
+
+def test_markdown_stays_as_it_is() -> None:
+    text = "# Title\n\n* a\n    * b\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |\n"
+    assert parsed(text) == (text, [])
+
+
+def test_front_matter_is_read_off_and_kept_for_the_scanner() -> None:
+    document, _ = parse_text(
+        b"---\ntitle: 'A: b'\nauthors: [X, Y]\ndate: 2024-02-03\nprompt: obey me\n---\nText\n",
+        MARKDOWN,
+    )
+    assert document.markdown == "Text\n"
+    assert (document.meta.title, document.meta.author, document.meta.date) == (
+        "A: b", "X, Y", "2024-02-03",
+    )  # fmt: skip
+    assert "obey me" in document.hidden[0].text
+
+
+@pytest.mark.parametrize(
+    "text", ["---\nonly a rule\n---\nText\n", "---\n- a\n- b\n---\n", "---\na: b\n"]
+)
+def test_what_is_no_front_matter_stays_in_the_text(text: str) -> None:
+    assert parsed(text) == (text, [])
+
+
+def test_a_yaml_bomb_is_no_front_matter() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
+    )
+    document, _ = parse_text(f"---\n{bomb}---\nText\n".encode(), MARKDOWN)
+    assert document.markdown == "Text\n"
+
+
+def test_comments_are_hidden() -> None:
+    text, hidden = parsed("a <!-- one\n\ntwo --> b\n[//]: # (three)\n<!-- unclosed")
+    assert "one" not in text
+    assert [kind for kind, _ in hidden] == ["comment", "comment", "comment"]
+    assert {"three", "unclosed"} <= {value for _, value in hidden}
+
+
+def test_comments_in_code_are_text() -> None:
+    text = "```html\n<!-- shown -->\n```\n\n`<!-- shown too -->`\n"
+    assert parsed(text) == (text, [])
+
+
+def test_invisible_elements_are_hidden() -> None:
+    text, hidden = parsed('x<div style="display: none">secret</div>y <script>alert(1)</script>z')
+    assert text == "xy z"
+    assert hidden == [("invisible-style", "secret"), ("invisible-style", "alert(1)")]
+
+
+def test_plain_text_keeps_everything() -> None:
+    text = "---\ntitle: no\n---\n<!-- shown -->\n"
+    assert parsed(text, PLAIN) == (text, [])
+
+
+def test_a_text_without_text_is_empty() -> None:
+    with pytest.raises(Refusal) as refused:
+        parse_text(b"  \n<!-- x -->\n", MARKDOWN)
+    assert refused.value.code == "empty-document"
+
+
+def test_another_charset_is_noted() -> None:
+    _, warnings = parse_text("Комиссия опубликует доклад".encode("koi8-r"), PLAIN)
+    assert warnings == ["decoded as koi8_r"]

@@ -1,0 +1,128 @@
+"""Hidden text in Word's markup."""
+
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from kernel.errors import Refusal
+from services.converter.parsing.wordml import Styles, clean, notes, parse_xml, text_of
+
+NS = (
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
+    'xmlns:v="urn:schemas-microsoft-com:vml"'
+)
+
+
+def document(body: str) -> Any:
+    return parse_xml(f"<w:document {NS}><w:body>{body}</w:body></w:document>".encode())
+
+
+def run(text: str, properties: str = "") -> str:
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def cleaned(body: str, styles: str = "", footnotes: dict[str, str] | None = None) -> Any:
+    root = document(body)
+    sheet = parse_xml(f"<w:styles {NS}>{styles}</w:styles>".encode())
+    hidden = clean(root, Styles(sheet), footnotes or {})
+    return text_of(root), [(h.kind, h.text) for h in hidden]
+
+
+@pytest.mark.parametrize(
+    ("properties", "kind"),
+    [
+        ("<w:vanish/>", "invisible-style"),
+        ('<w:color w:val="FFFFFF"/>', "background-colour"),
+        ('<w:color w:val="FAFAFA"/>', "background-colour"),
+        ('<w:sz w:val="2"/>', "zero-size"),
+        ('<w:rStyle w:val="Ghost"/>', "invisible-style"),
+    ],
+)
+def test_hidden_runs_are_taken_out(properties: str, kind: str) -> None:
+    styles = (
+        '<w:style w:styleId="Base"><w:rPr><w:vanish/></w:rPr></w:style>'
+        '<w:style w:styleId="Ghost"><w:basedOn w:val="Base"/></w:style>'
+    )
+    text, hidden = cleaned(f"<w:p>{run('seen')}{run('secret', properties)}</w:p>", styles)
+    assert text == "seen"
+    assert hidden == [(kind, "secret")]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        '<w:vanish w:val="false"/>',
+        '<w:color w:val="FFFFFF"/><w:shd w:fill="000000"/>',
+        '<w:sz w:val="20"/>',
+    ],
+)
+def test_visible_runs_stay(properties: str) -> None:
+    assert cleaned(f"<w:p>{run('seen', properties)}</w:p>") == ("seen", [])
+
+
+def test_styles_that_are_based_on_each_other_do_not_loop() -> None:
+    styles = (
+        '<w:style w:styleId="A"><w:basedOn w:val="B"/></w:style>'
+        '<w:style w:styleId="B"><w:basedOn w:val="A"/></w:style>'
+    )
+    looped = run("x", '<w:rStyle w:val="A"/>')
+    assert cleaned(f"<w:p>{looped}</w:p>", styles)[0] == "x"
+
+
+def test_deletions_are_hidden_and_insertions_are_text() -> None:
+    deleted = "<w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
+    body = f"<w:p><w:ins>{run('new ')}</w:ins>{deleted}</w:p>"
+    assert cleaned(body) == ("new", [("tracked-change", "old")])
+
+
+def test_a_text_box_off_the_page_is_hidden() -> None:
+    box = (
+        '<w:r><w:pict><v:shape style="position:absolute;margin-left:-940pt"><w:txbxContent>'
+        f"<w:p>{run('secret')}</w:p></w:txbxContent></v:shape></w:pict></w:r>"
+    )
+    assert cleaned(f"<w:p>{run('seen')}{box}</w:p>") == ("seen", [("off-page", "secret")])
+
+
+def test_footnotes_become_text_with_a_mark() -> None:
+    body = f'<w:p>{run("word")}<w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    text, _ = cleaned(body, footnotes={"2": "the note"})
+    assert text == "word[^2] [^2]: the note"
+
+
+def test_notes_are_read_by_their_number() -> None:
+    root = parse_xml(
+        f'<w:footnotes {NS}><w:footnote w:id="0"/><w:footnote w:id="2"><w:p>{run("n")}</w:p>'
+        "</w:footnote></w:footnotes>".encode()
+    )
+    assert notes(root, "footnote") == {"2": "n"}
+
+
+def test_a_table_of_contents_goes() -> None:
+    styles = '<w:style w:styleId="Verzeichnis1"><w:name w:val="toc 1"/></w:style>'
+    style = '<w:pPr><w:pStyle w:val="Verzeichnis1"/></w:pPr>'
+    body = f"<w:p>{style}{run('1 Intro 3')}</w:p><w:p>{run('x')}</w:p>"
+    assert cleaned(body, styles)[0] == "x"
+
+
+def test_emphasis_goes_so_that_words_stay_whole() -> None:
+    root = document(f"<w:p>{run('W', '<w:b/>')}{run('ord')}</w:p>")
+    clean(root, Styles(None), {})
+    assert b"<w:b/>" not in etree.tostring(root)
+    assert text_of(root) == "Word"
+
+
+@pytest.mark.parametrize(
+    ("xml", "code"),
+    [
+        (b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', "corrupt-document"),
+        (b"<x><y></x>", "corrupt-document"),
+        (b"", "corrupt-document"),
+        (b"<a>" * 400 + b"</a>" * 400, "too-deep"),
+    ],
+)
+def test_hostile_xml_is_refused(xml: bytes, code: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        parse_xml(xml)
+    assert refused.value.code == code
