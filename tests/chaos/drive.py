@@ -199,7 +199,9 @@ async def _check_stream(stack: Stack, events: list[Envelope], report: Report) ->
         if (message.headers or {}).get("ce-id") != str(envelope.event_id):
             report.wrong.append(f"sequence {envelope.position} is another event")
     known = Counter((e.type, e.lane) for e in events)
-    delivered = sum(c.delivered.consumer_seq for c in await js.consumers_info(STREAM) if c.delivered)
+    delivered = sum(
+        c.delivered.consumer_seq for c in await js.consumers_info(STREAM) if c.delivered
+    )
     expected = sum(known[event.__name__, lane] for _, event, lane in consumers())
     report.redeliveries = delivered - expected
     await connection.close()

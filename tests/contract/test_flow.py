@@ -51,7 +51,7 @@ def test_only_services_of_the_table_emit() -> None:
 
 
 def test_on_the_bus_only_the_relay_may_publish_events() -> None:
-    users = {name: "x" for name in ("admin", "relay", *SERVICES)}
+    users = dict.fromkeys(("admin", "relay", *SERVICES), "x")
     lines = nats_config(users).split("user: ")
     publishers = [part.split('"')[1] for part in lines[1:] if "kb.evt." in part]
     assert publishers == ["relay"]
