@@ -15,7 +15,8 @@ _PAGE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _BARE_NUMBER = re.compile(r"^\d{1,4}$")
-_LEADERS = re.compile(r"(?:\.\s?|…\s?|·\s?|_){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$")
+_RUNNING_HEAD = re.compile(r"[^\n]{1,99}(?<![.!?:;,])")
+_LEADERS = re.compile(r"(?:(?:\.\s?|·\s?|_){4,}|(?:…\s?){2,})\s*(?:\d{1,4}|[ivxlc]{1,6})$")
 _CONTENTS = re.compile(
     r"^(?:#{1,6} )?(?:table of contents|contents|inhalt|inhaltsverzeichnis|содержание|оглавление|"
     r"съдържание|садржај|sadržaj|содржина|kazalo|kazalo vsebine|vsebina)$",
@@ -101,7 +102,7 @@ def _page_furniture(blocks: Sequence[str]) -> set[int]:
     if len(bare) >= 3 and all(0 < b - a <= 2 for a, b in pairwise(values)):
         numbers |= set(bare)
     beside = {n + d for n in numbers for d in (-1, 1)} - numbers
-    short = [n for n, b in enumerate(blocks) if "\n" not in b and len(b) < 100]
+    short = [n for n, b in enumerate(blocks) if _RUNNING_HEAD.fullmatch(b)]
     everywhere = Counter(_shape(blocks[n]) for n in short)
     at_numbers = Counter(_shape(blocks[n]) for n in short if n in beside)
     heads = {s for s, c in at_numbers.items() if c >= 3 and c * 5 >= everywhere[s] * 3}

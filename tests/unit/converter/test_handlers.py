@@ -1,0 +1,239 @@
+"""What the converter answers to events."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from contracts.events import (
+    Converted,
+    DocumentReceived,
+    Event,
+    Failed,
+    Parsed,
+    Released,
+    ScanVerdict,
+)
+from kernel.errors import Refusal, Retry
+from kernel.media import MARKDOWN
+from services.converter.cell import ParseOutcome
+from services.converter.handlers import on_document_received, on_released, on_scan_verdict
+from services.converter.settings import ConverterSettings
+
+GERMAN = "# Bericht\n\n" + (
+    "Der Ausschuss wird seinen Bericht vor Ende des Monats veröffentlichen. Alle Bürgerinnen und "
+    "Bürger sind eingeladen, sich schriftlich zu äußern; danach entscheidet der Gemeinderat "
+    "darüber, welche der vorgeschlagenen Maßnahmen im kommenden Jahr verwirklicht werden. "
+)
+POLISH = "Komitet opublikuje swój raport przed końcem miesiąca i zaprosi do dyskusji. " * 5
+SETTINGS = ConverterSettings()
+IDS = {"project": "p", "document_id": "d" * 32, "version_id": "e" * 32, "source_id": "a" * 64}
+
+
+class MemoryBlobs:
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+
+    async def put(self, data: bytes) -> str:
+        name = sha256(data).hexdigest()
+        self.data[name] = data
+        return name
+
+    async def get(self, name: str) -> bytes:
+        if name not in self.data:
+            raise FileNotFoundError(name)
+        return self.data[name]
+
+    @asynccontextmanager
+    async def local_path(self, name: str) -> AsyncIterator[Path]:
+        yield Path("/blobs") / name
+
+
+class MemoryCache:
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str, str], str] = {}
+
+    async def get(self, source_id: str, parser: str, options: str) -> str | None:
+        return self.known.get((source_id, parser, options))
+
+    async def put(self, source_id: str, parser: str, options: str, parsed_sha256: str) -> None:
+        self.known[source_id, parser, options] = parsed_sha256
+
+
+class ScriptedCell:
+    """Parses to a given text, or fails with a given error; counts."""
+
+    def __init__(self, text: str = GERMAN, error: Exception | None = None) -> None:
+        self.text, self.error, self.parses = text, error, 0
+
+    def parser_for(self, media_type: str) -> str:
+        return f"scripted-{media_type}"
+
+    async def parse(self, path: Path, media_type: str) -> ParseOutcome:
+        self.parses += 1
+        if self.error:
+            raise self.error
+        meta = BodyMeta(title="", language="unknown", media_type=media_type, pages=2)
+        hidden = (HiddenText(kind="comment", text="h"),)
+        document = ParsedDocument(markdown=self.text, hidden=hidden, meta=meta)
+        return ParseOutcome(document, self.parser_for(media_type), ("slow",))
+
+
+def received(name: str = "Report 2024.md") -> DocumentReceived:
+    return DocumentReceived(
+        **IDS, source_key="k", name=name, media_type=MARKDOWN, size_bytes=9,
+        valid_from=datetime(2024, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+
+
+async def of_received(_: Event) -> DocumentReceived:
+    return received("dir/Отчёт 2024.final.md")
+
+
+async def receive(cell: ScriptedCell, blobs: MemoryBlobs, cache: MemoryCache) -> list[Event]:
+    return await on_document_received(
+        received(), blobs=blobs, cell=cell, cache=cache, settings=SETTINGS
+    )
+
+
+async def test_a_document_is_parsed_and_its_language_noted() -> None:
+    blobs = MemoryBlobs()
+    (event,) = await receive(ScriptedCell(), blobs, MemoryCache())
+    assert isinstance(event, Parsed)
+    assert (event.language, event.pages, event.warnings, event.reused) == (
+        "de",
+        2,
+        ("slow",),
+        False,
+    )
+    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
+    assert stored.meta.language == "de"
+    assert stored.hidden[0].text == "h"
+
+
+async def test_the_same_bytes_are_parsed_once() -> None:
+    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    (first,) = await receive(cell, blobs, cache)
+    (second,) = await receive(cell, blobs, cache)
+    assert cell.parses == 1
+    assert isinstance(first, Parsed)
+    assert isinstance(second, Parsed)
+    assert second.parsed_sha256 == first.parsed_sha256
+    assert (second.reused, second.language) == (True, "de")
+
+
+async def test_a_cached_parse_that_was_erased_is_made_again() -> None:
+    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    await receive(cell, blobs, cache)
+    blobs.data.clear()
+    (event,) = await receive(cell, blobs, cache)
+    assert cell.parses == 2
+    assert isinstance(event, Parsed)
+    assert event.parsed_sha256 in blobs.data
+
+
+async def test_another_language_policy_is_another_cache_entry() -> None:
+    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    await receive(cell, blobs, cache)
+    strict = ConverterSettings(accepted=frozenset({"sl"}))
+    (event,) = await on_document_received(
+        received(), blobs=blobs, cell=cell, cache=cache, settings=strict
+    )
+    assert isinstance(event, Failed)
+
+
+async def test_of_a_refused_language_nothing_is_stored() -> None:
+    blobs, cache = MemoryBlobs(), MemoryCache()
+    (event,) = await receive(ScriptedCell(POLISH), blobs, cache)
+    assert isinstance(event, Failed)
+    assert (event.stage, event.code) == ("converter", "language-not-accepted")
+    assert not blobs.data
+    assert not cache.known
+
+
+async def test_a_document_that_cannot_be_read_fails_with_the_code() -> None:
+    cell = ScriptedCell(error=Refusal("decompression-bomb", "x" * 900))
+    (event,) = await receive(cell, MemoryBlobs(), MemoryCache())
+    assert isinstance(event, Failed)
+    assert event.code == "decompression-bomb"
+
+
+async def test_a_store_that_is_away_is_not_the_documents_fault() -> None:
+    with pytest.raises(Retry):
+        await receive(ScriptedCell(error=Retry("away")), MemoryBlobs(), MemoryCache())
+
+
+async def parsed_blob(blobs: MemoryBlobs, markdown: str = GERMAN) -> str:
+    meta = BodyMeta(title="", language="de", media_type=MARKDOWN)
+    return await blobs.put(ParsedDocument(markdown=markdown, meta=meta).to_bytes())
+
+
+def verdict(text_sha256: str, **changes: str) -> ScanVerdict:
+    fields = {"subject": "parsed", "verdict": "clean", **changes}
+    return ScanVerdict.model_validate(
+        {**IDS, "text_sha256": text_sha256, "score": 0, "ruleset": "r", **fields}
+    )
+
+
+async def test_a_clean_parse_becomes_a_body() -> None:
+    blobs = MemoryBlobs()
+    (event,) = await on_scan_verdict(
+        verdict(await parsed_blob(blobs)), blobs=blobs, received=of_received
+    )
+    assert isinstance(event, Converted)
+    body = blobs.data[event.body_sha256]
+    assert len(body) == event.body_bytes
+    assert body.startswith(b"# Bericht\n\nDer")
+    assert BodyMeta.model_validate_json(blobs.data[event.meta_sha256]).title == "Bericht"
+    assert event.language == "de"
+
+
+async def test_the_name_is_the_last_resort_for_a_title() -> None:
+    blobs = MemoryBlobs()
+    name = await parsed_blob(blobs, "only text")
+    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    assert isinstance(event, Converted)
+    assert BodyMeta.model_validate_json(blobs.data[event.meta_sha256]).title == "Отчёт 2024.final"
+
+
+async def test_a_second_delivery_writes_the_same_blobs() -> None:
+    blobs = MemoryBlobs()
+    event = verdict(await parsed_blob(blobs))
+    once = await on_scan_verdict(event, blobs=blobs, received=of_received)
+    names = set(blobs.data)
+    assert await on_scan_verdict(event, blobs=blobs, received=of_received) == once
+    assert set(blobs.data) == names
+
+
+@pytest.mark.parametrize(
+    "changes", [{"verdict": "quarantine"}, {"verdict": "block"}, {"subject": "converted"}]
+)
+async def test_only_a_clean_verdict_on_a_parse_is_acted_on(changes: dict[str, str]) -> None:
+    blobs = MemoryBlobs()
+    event = verdict(await parsed_blob(blobs), **changes)
+    assert await on_scan_verdict(event, blobs=blobs, received=of_received) == []
+    assert len(blobs.data) == 1
+
+
+async def test_a_released_parse_becomes_a_body_and_a_released_body_does_not() -> None:
+    blobs = MemoryBlobs()
+    name = await parsed_blob(blobs)
+    fields = {**IDS, "text_sha256": name, "reviewer": "r", "reason": "fine"}
+    (event,) = await on_released(
+        Released.model_validate({**fields, "subject": "parsed"}), blobs=blobs, received=of_received
+    )
+    assert isinstance(event, Converted)
+    body = Released.model_validate({**fields, "subject": "converted"})
+    assert await on_released(body, blobs=blobs, received=of_received) == []
+
+
+async def test_a_parse_without_text_fails() -> None:
+    blobs = MemoryBlobs()
+    name = await parsed_blob(blobs, " \n---\n")
+    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    assert isinstance(event, Failed)
+    assert event.code == "empty-document"

@@ -1,0 +1,112 @@
+"""Headings of laws in the accepted languages, and their recovery."""
+
+import re
+
+import pytest
+
+from services.converter.headings import (
+    is_legal_heading,
+    legal_rank,
+    number_depth,
+    recover_headings,
+)
+
+SENTENCE = "The text of this article is long enough to count as text and ends with a full stop."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Article 5", "ARTICLE 12a", "Artikel 3", "§ 7", "§ 12 Begriffsbestimmungen", "Статья 10",
+        "Статья 10. Общие положения", "Член 4", "Член 4.", "Члан 15.",
+        "Članak 8.", "Član 8", "5. člen", "12. člen (splošno)", "Chapter IV", "Глава II",
+        "Поглавље 1", "Poglavlje III.", "I. POGLAVJE", "Kapitel 2", "Teil 1 Allgemeines",
+        "Раздел 3",
+        "Дел I", "Section 2", "Abschnitt 1", "Article 33 Notification of a breach",
+    ],
+)  # fmt: skip
+def test_headings_of_laws_are_told(line: str) -> None:
+    assert is_legal_heading(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Article 5 of the Regulation applies to all.", "Artikel 3 der Verordnung gilt nicht",
+        "Статья 10 и 11 применяются одинаково", "Particle 5", "Section", "член на комисията",
+        "In Article 5 the word", "Article 5, paragraph 2, shall apply to", "", "Članak",
+        "Article 5 " + "Very " * 40,
+    ],
+)  # fmt: skip
+def test_sentences_about_articles_are_not(line: str) -> None:
+    assert not is_legal_heading(line)
+
+
+def test_ranks_go_from_part_to_article() -> None:
+    ranks = [
+        legal_rank(t) for t in ("Part 1", "Title I", "Chapter 2", "Section 3", "Article 4", "§ 5")
+    ]
+    assert None not in ranks
+    assert ranks == sorted(ranks, key=lambda rank: rank or 0)
+    assert len(set(ranks)) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "depth"),
+    [
+        ("1 Introduction", 1),
+        ("2.1.4 Data", 3),
+        ("IV. Method", 1),
+        ("2. Методика", 1),
+        ("1990s", None),
+        ("12 apples", None),
+    ],
+)
+def test_numbers_tell_the_depth(text: str, depth: int | None) -> None:
+    assert number_depth(text) == depth
+
+
+@pytest.mark.parametrize(
+    ("chapter", "article"),
+    [("Chapter", "Article"), ("Kapitel", "Artikel"), ("Глава", "Статья"), ("Глава", "Член"),
+     ("Поглавље", "Члан"), ("Поглавје", "Член"), ("Poglavlje", "Članak"), ("Poglavje", "Člen")],
+)  # fmt: skip
+def test_headings_are_recovered_in_eight_languages(chapter: str, article: str) -> None:
+    law = "".join(
+        f"{f'{chapter} {n // 2 + 1}' if n % 2 == 0 else ''}\n\n{article} {n + 1}\n\n{SENTENCE}\n\n"
+        for n in range(4)
+    )
+    headings = re.findall(r"^#+ .*", recover_headings(law), re.M)
+    assert headings == [
+        f"# {chapter} 1", f"## {article} 1", f"## {article} 2",
+        f"# {chapter} 2", f"## {article} 3", f"## {article} 4",
+    ]  # fmt: skip
+
+
+def test_recovered_headings_stand_below_the_title() -> None:
+    law = "# The Act\n\n" + "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
+    assert "\n## § 3\n" in recover_headings(law)
+
+
+def test_a_text_with_headings_is_left_alone() -> None:
+    law = "# A\n\n## B\n\n## C\n\n" + "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
+    assert recover_headings(law) == law
+
+
+def test_two_mentions_make_no_law() -> None:
+    text = f"Article 1\n\n{SENTENCE}\n\nArticle 2\n\n{SENTENCE}"
+    assert recover_headings(text) == text
+
+
+def test_a_numbered_paper_gets_its_headings() -> None:
+    paper = "\n\n".join(
+        f"{t}\n\n{SENTENCE}" for t in ("1 Introduction", "2 Method", "2.1 Data", "3 Results")
+    )
+    recovered = recover_headings(paper)
+    assert "# 1 Introduction\n" in recovered
+    assert "## 2.1 Data\n" in recovered
+
+
+def test_a_numbered_list_is_no_paper() -> None:
+    shopping = "\n\n".join(f"{n}. Apples" for n in range(1, 6))
+    assert recover_headings(shopping) == shopping
