@@ -123,9 +123,9 @@ _CLOAKED = 4000  # characters that one hiding tag can hide
 
 def hidden_spans(text: str) -> list[Span]:
     """Where `text` itself says that a reader will not see it: comments, invisible styles."""
-    spans: list[Span] = []
-    if "<!--" in text or "]:" in text:
-        spans += (m.span() for m in _comments(text))
+    spans = list(_comments(text))
+    if "]:" in text:
+        spans += (m.span() for m in _REFERENCE_COMMENT.finditer(text))
     lower = text.lower()
     if any(word in lower for word in _CLOAK_HINTS):
         for match in _CLOAK.finditer(text):
@@ -139,13 +139,18 @@ def hidden_spans(text: str) -> list[Span]:
 
 
 _CLOAK_HINTS = ("display", "visibility", "opacity", "font-size", "color", "left", "clip", "hidden")
-_COMMENT = re.compile(r"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->)?")
 _REFERENCE_COMMENT = re.compile(r"^\[(?://|comment|_)\]:[ ]?(?:#|<>)[ ]?\S[^\n]{0,2000}", re.M)
 
 
-def _comments(text: str) -> Iterator[re.Match[str]]:
-    yield from _COMMENT.finditer(text)
-    yield from _REFERENCE_COMMENT.finditer(text)
+def _comments(text: str) -> Iterator[Span]:
+    """Comments; one that is never closed ends with its paragraph."""
+    start, close = text.find("<!--"), 0
+    while start >= 0:
+        close = text.find("-->", start + 4) if close >= 0 else close
+        end = close + 3 if close >= 0 else text.find("\n\n", start, start + _CLOAKED)
+        end = end if end >= 0 else min(len(text), start + _CLOAKED)
+        yield start, end
+        start = text.find("<!--", end)
 
 
 _LINE = 4000  # characters of a line that are searched for its quotation marks
@@ -228,14 +233,14 @@ def link_density(text: str) -> Iterator[Span]:
 
 
 def stuffed_words(text: str) -> Iterator[Span]:
-    """One longer word is more than an eighth of all words."""
+    """One longer word is more than a seventh of all longer words."""
     if len(text) < _LONG:
         return
     words = re.findall(rf"{LETTER}{{5,}}", text[:_SAMPLE].lower())
-    if len(words) < 80:
+    if not words:
         return
     word, count = Counter(words).most_common(1)[0]
-    if count * 8 > len(words):
+    if count >= 30 and count * 7 > len(words):
         start = text.lower().find(word)
         yield start, start + len(word)
 

@@ -97,7 +97,7 @@ def test_a_malformed_table_is_refused(tmp_path: Path, rule: str, complaint: str)
 def kinds_table() -> str:
     """The table of kinds in the README."""
     purposes = {
-        "override": "orders to drop earlier instructions, or about the answer",
+        "override": "orders against earlier orders, or about the answer",
         "role-play": "forged turns and system prompts, another identity, notes to models",
         "tool-bait": "forged or forced calls of tools",
         "exfiltration": "orders to give away prompts, conversations, secrets; leaking links",
