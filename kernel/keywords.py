@@ -1,8 +1,8 @@
 """Words of eight languages as index terms, and questions as groups of terms.
 
-A word becomes its stem and, outside English, the first letters of that stem: inflection in German
-and the Slavic languages outruns light stemmers, and of all that was measured (`eval/keywords.py`)
-"the stem, else its beginning" found most. Terms are marked by the analyser that made them
+A word becomes its stem and, outside English, its first letters: inflection in German and the Slavic
+languages outruns light stemmers, and of all that was measured "the stem, else the beginning" found
+most. Terms are marked by the analyser that made them
 (`de:frist`, its beginning `de~frist`), so languages do not collide in one index; what is matched
 as typed (numbers, identifiers, `§ 5`) is marked `=` and is the same in every language.
 """
@@ -199,10 +199,11 @@ def _exact(token: _Token, analysers: Sequence[str], likely: Iterable[str] = ()) 
 
 
 def _terms(word: str, analyser: str) -> tuple[str, ...]:
-    stem = _stem(word, analyser)
-    if analyser == "en" or len(stem) < _BEGINNING:
+    """The stem and, but in English, how the word begins: stemmers cut `защите` to `защ`."""
+    stem, letters = _stem(word, analyser), _letters(word, analyser)
+    if analyser == "en" or len(letters) < _BEGINNING:
         return (f"{analyser}:{stem}",)
-    return (f"{analyser}:{stem}", f"{analyser}~{stem[:_BEGINNING]}")
+    return (f"{analyser}:{stem}", f"{analyser}~{letters[:_BEGINNING]}")
 
 
 def _likely(tokens: Iterable[_Token], analysers: Iterable[str]) -> list[str]:
@@ -232,8 +233,8 @@ def _stem(word: str, analyser: str) -> str:
     """The stem, its letters folded. A word that is all ending stays whole."""
     if analyser in _ENDINGS:
         shortened = word
-        for endings in _ENDINGS[analyser]:
-            shortened = _without(shortened, endings)
+        for least, endings in _ENDINGS[analyser]:
+            shortened = _without(shortened, endings, least)
     elif analyser == _OTHER:
         shortened = word
     else:
@@ -260,10 +261,10 @@ def _snowball(analyser: str) -> Callable[[str], str]:
     return stem
 
 
-def _without(word: str, endings: Sequence[str]) -> str:
-    """The word without the longest of `endings` that leaves three letters."""
+def _without(word: str, endings: Sequence[str], least: int) -> str:
+    """The word without the longest of `endings` that leaves `least` letters."""
     for ending in endings:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) >= least:
             return word[: -len(ending)]
     return word
 
@@ -280,28 +281,26 @@ _LATIN = str.maketrans(
     | {"љ": "lj", "њ": "nj", "џ": "dž"}
 )
 
-# Snowball has no stemmer for these three: the article first, where there is one, then an ending.
+# Snowball has no stemmer for these three: the article first, where there is one, then an ending;
+# each with the letters that it must leave.
 _ENDINGS = {
     "bg": (
-        _longest_first("ият ията ите ето ът ят ата ото та то те ия я а"),
-        _longest_first(
-            "овете евете овци ове еве ища ане ение ения ание ания ете ят ат аш иш ам им ем еш ах "
-            "ал ял ил ла ло ли ки и е о а я у й ен на но ни ък"
-        ),
+        (4, _longest_first("ият ията ите ето ът ят ата ото та то те ия я а")),
+        (3, _longest_first("""
+            овете евете овци ове еве ища ане ение ения ание ания ете ят ат аш иш ам им ем еш ах ал
+            ял ил ла ло ли ки и е о а я у й ен на но ни ък""")),
     ),
     "mk": (
-        _longest_first("от та то те ов ва во ве он"),
-        _longest_first(
-            "увањето увањата ување увања увате увам увал ува уваат ови еви ета ање ања ење ења ит "
-            "ат ет ме те ше л ла ло ле и е о а у ен на но ни ски ска ско"
-        ),
+        (4, _longest_first("от та то те ов ва во ве он")),
+        (3, _longest_first("""
+            увањето увањата ување увања увате увам увал ува уваат ови еви ета ање ања ење ења ит
+            ат ет ме те ше л ла ло ле и е о а у ен на но ни ски ска ско""")),
     ),
     "sl": (
-        _longest_first(
-            "anjem anja anje anju enja enje enju osti ostjo ost skega skemu skih skim ski ska sko "
-            "ega emu imi ima ih im em om ov ev ami ama ah am ajo ejo ijo ati iti eti aš eš iš al "
-            "il el ala ila ela ali ili alo ilo ale ile amo imo emo ate ite ete a e i o u je jo ja "
-            "ju n na ni no ne nih nim nega"
-        ),
+        (3, _longest_first("""
+            anjem anja anje anju enja enje enju osti ostjo ost skega skemu skih skim ski ska sko
+            ega emu imi ima ih im em om ov ev ami ama ah am ajo ejo ijo ati iti eti aš eš iš al il
+            el ala ila ela ali ili alo ilo ale ile amo imo emo ate ite ete a e i o u je jo ja ju n
+            na ni no ne nih nim nega""")),
     ),
-}
+}  # fmt: skip
