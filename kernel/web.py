@@ -21,7 +21,8 @@ from kernel.errors import Refusal, Retry
 
 log = structlog.get_logger()
 LINGER_SECONDS = 60.0
-OPEN_PATHS = frozenset({"/health"})
+OPEN_PATHS = frozenset({"/health", "/metrics"})
+"""Metrics hold no text. At the front door they need the key."""
 Check = Callable[[], Awaitable[dict[str, Any]]]
 
 

@@ -41,11 +41,13 @@ class Stack:
         """Secrets and settings."""
         return self.data.settings({})
 
-    def client(self) -> httpx.AsyncClient:
+    def client(self, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
         """A client of the front door."""
         key = self.config["KB_API_KEY"]
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.AsyncClient(base_url=self.state.url, headers=headers, timeout=30)
+        return httpx.AsyncClient(
+            base_url=self.state.url, headers=headers, timeout=30, transport=transport
+        )
 
     def address(self, name: str) -> str:
         """Address of a store."""

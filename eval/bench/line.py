@@ -20,7 +20,7 @@ import numpy as np
 from contracts.artifacts import ParsedDocument, embedded_text
 from eval.bench.report import Row
 from eval.corpus import documents
-from kernel.db import pool
+from kernel.db import pool, queries
 from kernel.embedded import EmbeddedPostgres
 from kernel.embedder import EmbedderSettings, load_embedder
 from kernel.keyword_index import KeywordIndex
@@ -236,9 +236,7 @@ async def _parts(stack: Stack) -> dict[str, float]:
     postgres = EmbeddedPostgres(stack.data.root / "postgres", password=password)
     db = await pool(postgres.start())
     try:
-        generation = await db.fetchval(
-            "SELECT generation FROM read.active WHERE project = 'default'"
-        )
+        generation = await queries("services.search", "queries").active(db, project="default")
         collection, now = f"default__g{generation}", datetime.now(UTC)
         known: dict[str, np.ndarray[Any, Any]] = {
             q: await embedder.embed_query(q) for q in QUESTIONS
