@@ -61,7 +61,7 @@ def structure(
     pages: Sequence[Page], outline: Sequence[tuple[int, str, int | None]]
 ) -> list[Element]:
     """The document as a list of elements in reading order."""
-    furniture = _running_lines(pages)
+    furniture = _running_lines(pages, _body_style(pages)[0])
     pages = [Page(p.number, p.width, p.height, list(_without(p, furniture))) for p in pages]
     words = _vocabulary(pages)
     body_size, body_bold = _body_style(pages)
@@ -83,14 +83,16 @@ def structure(
 # --- running heads ----------------------------------------------------------------------------
 
 
-def _shapes(text: str, page: int) -> list[str]:
+def _shapes(line: Line, page: int, body_size: float) -> list[str]:
     """What a running head keeps from page to page: all of it, or all but the page's number.
 
-    A number counts as the page's if it grows with the pages: `Article 5` at the head of one page
-    and `Article 9` at the head of the next are headings.
+    A number counts as the page's if it grows with the pages, and only in small type: `Article 5` at
+    the head of one page and `Article 9` at the head of the next are headings.
     """
-    text = text.strip().lower()
+    text = line.text.strip().lower()
     shapes = [text]
+    if line.size > 1.1 * body_size:
+        return shapes
     for match in re.finditer(r"\d{1,4}", text):
         rest = f"{text[: match.start()]}#{text[match.end() :]}"
         shapes.append(f"{rest} {int(match[0]) - page}")
@@ -103,12 +105,12 @@ def _outer_lines(page: Page) -> Iterator[Line]:
             yield from block.lines
 
 
-def _running_lines(pages: Sequence[Page]) -> set[tuple[int, int]]:
+def _running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int]]:
     """Lines in the outer parts of pages that return, or that are a page number."""
     seen: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for page in pages:
         for line in _outer_lines(page):
-            for shape in _shapes(line.text, page.number):
+            for shape in _shapes(line, page.number, body_size):
                 seen[shape, round(line.top / 6)].add(page.number)
     least = max(2, min(4, len(pages) // 5))
     running: set[tuple[int, int]] = set()
@@ -117,7 +119,7 @@ def _running_lines(pages: Sequence[Page]) -> set[tuple[int, int]]:
             places = [round(line.top / 6) + d for d in (-1, 0, 1)]
             returns = max(
                 len(set().union(*(seen.get((shape, place), ()) for place in places)))
-                for shape in _shapes(line.text, page.number)
+                for shape in _shapes(line, page.number, body_size)
             )
             if returns >= least or _is_folio(line, page):
                 running.add((page.number, id(line)))

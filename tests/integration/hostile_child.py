@@ -1,0 +1,59 @@
+"""A parsing child that does what the document says: the worst that a document could make it do."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from contracts.artifacts import BodyMeta, ParsedDocument
+from services.converter.child import main
+from services.converter.settings import ParseOptions
+
+
+def obey(  # noqa: C901 - a list of crimes
+    path: Path, media_type: str, _: ParseOptions
+) -> tuple[ParsedDocument, list[str]]:
+    """First word of the file: an order; the rest: its argument."""
+    order, _, argument = path.read_text().partition(" ")
+    match order:
+        case "loop":
+            while True:
+                pass
+        case "sleep":
+            time.sleep(600)
+        case "hog":
+            _hog()
+        case "grow":
+            globals()["kept"] = b"x" * int(argument)
+        case "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "exit":
+            os._exit(int(argument))
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise ValueError("text of the document")
+        case "recurse":
+            _recurse(0)
+        case "environ":
+            argument = repr(sorted(os.environ.items()))
+        case "print":
+            print(argument)
+            sys.stdout.flush()
+    meta = BodyMeta(title=str(os.getpid()), language="unknown", media_type=media_type)
+    return ParsedDocument(markdown=argument, meta=meta), []
+
+
+def _hog() -> None:
+    blocks = []
+    while True:
+        blocks.append(bytearray(b"x") * 20_000_000)
+
+
+def _recurse(depth: int) -> int:
+    return _recurse(depth + 1) + 1
+
+
+if __name__ == "__main__":
+    main(obey)
