@@ -200,5 +200,6 @@ def explain(outcome: Outcome) -> str:
         text = ": ".join(p for p in (title, e.get("detail") or e.get("reason") or "") if p)
         return f"{text} ({code})" if code else text
     if outcome.status == "indexed":
-        return f"indexed, {outcome.chunk_count or 0} chunks"
+        count = outcome.chunk_count or 0
+        return f"indexed, {count} chunk{'s' if count != 1 else ''}"
     return outcome.status

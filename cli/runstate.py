@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from cli.datadir import DataDir, write_private
 
+Phase = Literal["starting", "ready", "stopping"]
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
@@ -45,7 +46,7 @@ class State(BaseModel):
     """The run of one supervisor."""
 
     run_id: str
-    phase: Literal["starting", "ready", "stopping"]
+    phase: Phase
     url: str = ""
     supervisor: ProcessRecord
     processes: list[ProcessRecord] = []

@@ -17,7 +17,7 @@ import psutil
 from cli.children import Child, NatsChild, PostgresChild, ServiceChild, answers, tail
 from cli.datadir import BUS_USERS, ROLES, DataDir, write_private
 from cli.plan import Config, Spec, Stores, groups, plan, with_user
-from cli.runstate import State, marked, record, remember_port, remembered_port
+from cli.runstate import Phase, State, marked, record, remember_port, remembered_port
 from kernel.embedded import free_port
 from kernel.errors import KbError
 from kernel.spawn import guarded
@@ -32,7 +32,7 @@ class StartError(KbError):
     """The stack did not come up; one line and the end of a log."""
 
 
-class _StopAsked(Exception):  # noqa: N818 - not an error
+class _StopAsked(Exception):
     """A signal came while starting."""
 
 
@@ -84,7 +84,7 @@ class Supervisor:
         self._run_id = secrets.token_hex(16)
         self._kept: list[Kept] = []
         self._stop = False
-        self._phase: str = "starting"
+        self._phase: Phase = "starting"
         self._url = ""
         self._config: dict[str, str] = {}
 
@@ -285,7 +285,7 @@ class Supervisor:
         command = psutil.Process().cmdline()
         me = record("supervisor", "supervisor", os.getpid(), command=command, port=0, address="")
         state = State(
-            run_id=self._run_id, phase=self._phase, url=self._url, supervisor=me,  # type: ignore[arg-type]
+            run_id=self._run_id, phase=self._phase, url=self._url, supervisor=me,
             processes=[k.record for k in self._kept if k.record],
         )  # fmt: skip
         state.write(self.data)
