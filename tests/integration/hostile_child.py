@@ -12,9 +12,10 @@ from services.converter.settings import ParseOptions
 
 
 def obey(  # noqa: C901 - a list of crimes
-    path: Path, media_type: str, _: ParseOptions
+    path: Path, media_type: str, options: ParseOptions
 ) -> tuple[ParsedDocument, list[str]]:
     """First word of the file: an order; the rest: its argument."""
+    del options
     order, _, argument = path.read_text().partition(" ")
     match order:
         case "loop":

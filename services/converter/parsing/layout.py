@@ -472,6 +472,8 @@ class _Margin:
         if ENUMERATOR.match(line.text) and (ended or short):
             return True
         hanging = bool(BULLET.match(group[0].text) or ENUMERATOR.match(group[0].text))
+        if hanging and ENUMERATOR.match(line.text) and line.left < group[0].left + 0.3 * size:
+            return True
         if hanging:
             # The item's own lines stand under its text, not under its mark.
             return line.left < group[0].left + 0.3 * size and ended and short

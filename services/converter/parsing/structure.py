@@ -42,6 +42,7 @@ _PAGE_NUMBER = re.compile(
     r"(?:\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
     re.IGNORECASE,
 )
+_NUMBERED_FOOT = re.compile(r"^\d{1,4}\s+(?!.*(?:https?:|www\.))\D.*[^.:;,]$|\D\s\d{1,4}$")
 _CAPTION = re.compile(
     r"^(?:figure|fig\.|table|abbildung|abb\.|tabelle|tab\.|рис\.|рисунок|таблица|фигура|фиг\.|слика|"
     r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
@@ -133,7 +134,8 @@ def _is_folio(line: Line, page: Page) -> bool:
         return False
     if _PAGE_NUMBER.match(line.text):
         return True
-    numbered = re.search(r"^\d{1,4}\s+\D|\D\s\d{1,4}$", line.text) is not None
+    # A footnote may stand as low, but it is a sentence or an address.
+    numbered = _NUMBERED_FOOT.search(line.text) is not None
     others = [b for b in page.blocks for o in b.lines if o is not line]
     gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
     return numbered and min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
@@ -242,7 +244,7 @@ def _could_head(block: Block) -> bool:
         and len(block.lines) <= 4
         and letters >= 2
         and len(text) <= 1.5 * LONGEST
-        and letters * 2 > len(text.replace(" ", ""))
+        and letters * 2 >= len(text.replace(" ", ""))
         and not _CAPTION.match(text)
         and not BULLET.match(text)
         and all(word.upright for line in block.lines for word in line.words)

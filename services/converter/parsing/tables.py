@@ -127,7 +127,7 @@ def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
         return None
     cells = _cells(inside, xs, ys, horizontal, vertical)
     filled = sum(bool(cell.text) for cell in cells)
-    if len(cells) < 4 or filled < 3:
+    if len(cells) < 3 or filled < 3:
         return None
     place = xs[0], ys[0], xs[-1], ys[-1]
     if _is_form(cells, len(xs) - 1):

@@ -1,0 +1,184 @@
+"""Blocks of a page from words and rules."""
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
+
+SIZE = 10.0
+WIDTH = 5.0
+LONG = "every line of this paragraph fills the column from its left edge to the right one"
+
+
+def line(text: str, left: float, top: float, size: float = SIZE, **style: bool) -> list[Word]:
+    """Words of `text`, five points a letter."""
+    words: list[Word] = []
+    for word in text.split(" "):
+        right = left + WIDTH * len(word)
+        if word:
+            words.append(Word(word, left, top, right, top + size, size, **style))
+        left = right + WIDTH
+    return words
+
+
+def lines(texts: Iterable[str], left: float, top: float, step: float = 13) -> list[Word]:
+    return [w for n, text in enumerate(texts) for w in line(text, left, top + n * step)]
+
+
+def box(left: float, top: float, right: float, bottom: float) -> list[Rule]:
+    return [
+        Rule(left, top, right, top), Rule(left, bottom, right, bottom),
+        Rule(left, top, left, bottom), Rule(right, top, right, bottom),
+    ]  # fmt: skip
+
+
+def texts(blocks: Iterable[Block]) -> list[str]:
+    return [block.text for block in blocks]
+
+
+def rows(block: Block) -> list[list[str]]:
+    assert block.table is not None
+    grid = [["" for _ in range(block.table.columns)] for _ in range(block.table.rows)]
+    for cell in block.table.cells:
+        grid[cell.row][cell.column] = cell.text
+    return grid
+
+
+def test_lines_of_one_distance_are_a_paragraph_and_a_gap_ends_it() -> None:
+    words = lines([LONG] * 3, 50, 100) + lines([LONG] * 2, 50, 160)
+    assert [len(b.lines) for b in blocks_of_page(words, [])] == [3, 2]
+
+
+def test_an_indented_line_after_a_full_stop_starts_a_paragraph() -> None:
+    words = lines([LONG, "ends here.", "   " + LONG[:60], LONG], 50, 100)
+    assert [len(b.lines) for b in blocks_of_page(words, [])] == [2, 2]
+
+
+def test_larger_and_bolder_lines_stand_alone() -> None:
+    words = [
+        *line("Heading", 50, 80, 16),
+        *line("Bold", 50, 100, bold=True),
+        *lines([LONG] * 2, 50, 113),
+    ]
+    assert [b.text for b in blocks_of_page(words, [])][:2] == ["Heading", "Bold"]
+
+
+def test_two_columns_are_read_one_after_the_other() -> None:
+    left = [f"left column line number {n:02d}" for n in range(10)]
+    right = [f"right column line number {n:02d}" for n in range(10)]
+    words = line("A title across both of the columns of the page", 60, 50, 14)
+    words += lines(left, 50, 100) + lines(right, 230, 100)
+    joined = "\n".join(texts(blocks_of_page(words, [])))
+    assert joined.index("title") < joined.index("left column line number 00")
+    assert joined.index("number 09") < joined.index("right column line number 00")
+
+
+def test_columns_need_not_share_their_baselines() -> None:
+    words = lines(["left column line number"] * 12, 50, 100)
+    words += lines(["right column line number"] * 12, 230, 106.5)
+    blocks = blocks_of_page(words, [])
+    assert all(("left" in b.text) != ("right" in b.text) for b in blocks)
+
+
+def test_a_ruled_table_is_a_grid() -> None:
+    words = [
+        *line("Name", 55, 103),
+        *line("Price", 155, 103),
+        *line("Plum pie", 55, 123),
+        *line("5", 155, 123),
+    ]
+    rules = [*box(50, 100, 250, 140), Rule(50, 120, 250, 120), Rule(150, 100, 150, 140)]
+    (table,) = blocks_of_page(words, rules)
+    assert rows(table) == [["Name", "Price"], ["Plum pie", "5"]]
+
+
+def test_cells_without_a_rule_between_them_are_joined() -> None:
+    words = [*line("Both columns", 55, 103), *line("a", 55, 123), *line("b", 155, 123)]
+    rules = [*box(50, 100, 250, 140), Rule(50, 120, 250, 120), Rule(150, 120, 150, 140)]
+    (table,) = blocks_of_page(words, rules)
+    assert table.table is not None
+    assert table.table.cells[0].column_span == 2
+
+
+def test_a_table_stands_between_the_text_around_it() -> None:
+    words = [*lines([LONG], 50, 80), *line("a", 55, 103), *line("b", 155, 103), *line("c", 55, 123),
+             *line("d", 155, 123), *lines([LONG], 50, 160)]  # fmt: skip
+    rules = [*box(50, 100, 250, 140), Rule(50, 120, 250, 120), Rule(150, 100, 150, 140)]
+    assert [b.kind for b in blocks_of_page(words, rules)] == ["text", "table", "text"]
+
+
+def test_an_unruled_table_is_told_by_its_columns() -> None:
+    words = [w for n, (a, b) in enumerate([("Name", "Price"), ("Apples", "10"), ("Pears", "7")])
+             for w in (*line(a, 50, 100 + 14 * n), *line(b, 200, 100 + 14 * n))]  # fmt: skip
+    (table,) = blocks_of_page(words, [])
+    assert rows(table) == [["Name", "Price"], ["Apples", "10"], ["Pears", "7"]]
+
+
+def test_a_wrapped_cell_stays_in_its_row() -> None:
+    words = []
+    for n in range(3):
+        words += line(f"name{n}", 50, 100 + 40 * n) + line("a text that goes", 200, 100 + 40 * n)
+        words += line("on below", 200, 112 + 40 * n)
+    (table,) = blocks_of_page(words, [])
+    assert rows(table)[1] == ["name1", "a text that goes on below"]
+
+
+def test_a_bulleted_list_is_no_table() -> None:
+    words = []
+    for n in range(4):
+        words += line("•", 50, 100 + 14 * n) + line(
+            "an item with several words in it", 75, 100 + 14 * n
+        )
+    assert {b.kind for b in blocks_of_page(words, [])} == {"list"}
+
+
+def test_a_form_is_read_box_by_box() -> None:
+    rules, words = [], []
+    for row in range(4):
+        rules += box(50, 100 + 20 * row, 450, 120 + 20 * row)
+        edges = [50 + 40 * n + 10 * row for n in range(2, 9, 2)]
+        rules += [Rule(x, 100 + 20 * row, x, 120 + 20 * row) for x in edges]
+        words += [w for n, x in enumerate(edges) for w in line(f"f{row}{n}", x + 2, 104 + 20 * row)]
+    blocks = blocks_of_page(words, rules)
+    assert {b.kind for b in blocks} == {"text"}
+    assert texts(blocks)[:4] == ["f00", "f01", "f02", "f03"]
+
+
+def test_code_is_told_by_its_font() -> None:
+    words = [*line("x = 1", 50, 100, mono=True), *line("y = 2", 50, 113, mono=True)]
+    assert blocks_of_page(words, [])[0].kind == "code"
+
+
+def test_text_that_is_printed_twice_counts_once() -> None:
+    words = [*line("shadow", 50, 100), *line("shadow", 50.4, 100.3)]
+    assert texts(blocks_of_page(words, [])) == ["shadow"]
+
+
+def test_an_empty_page_has_no_blocks() -> None:
+    assert blocks_of_page([], box(0, 0, 9, 9)) == []
+
+
+COORDINATE = st.floats(0, 600, allow_nan=False)
+WORDS = st.builds(
+    lambda text, left, top, size: Word(text, left, top, left + 5 * len(text), top + size, size),
+    st.text("abc.•1", min_size=1, max_size=6), COORDINATE, COORDINATE, st.floats(0.5, 40),
+)  # fmt: skip
+RULES = st.builds(
+    lambda x, y, length, flat: Rule(x, y, x + length * flat, y + length * (not flat)),
+    COORDINATE, COORDINATE, st.floats(0, 300), st.booleans(),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, max_size=60), st.lists(RULES, max_size=12))
+def test_no_word_of_a_page_is_lost_or_doubled(words: list[Word], rules: list[Rule]) -> None:
+    placed = {(w.text, round(w.left), round(w.top)) for w in words}
+    found: list[str] = []
+    for block in blocks_of_page(words, rules):
+        if block.table is not None:
+            found += [t for cell in block.table.cells for t in cell.text.split()]
+        found += [w.text for one in block.lines for w in one.words]
+    assert len(found) <= len(words)
+    assert set(found) == {text for text, _, _ in placed}

@@ -1,0 +1,155 @@
+"""What only all pages together tell."""
+
+from collections import Counter
+
+import pytest
+
+from services.converter.parsing.layout import Word, blocks_of_page
+from services.converter.parsing.structure import Element, Page, join_lines, structure
+from tests.unit.converter.test_layout import LONG, line, lines
+
+A4 = (595.0, 842.0)
+
+
+def page(number: int, words: list[Word]) -> Page:
+    return Page(number, *A4, blocks_of_page(words, []))
+
+
+def seen(
+    pages: list[Page], outline: list[tuple[int, str, int | None]] | None = None
+) -> list[Element]:
+    return structure(pages, outline or [])
+
+
+def shown(elements: list[Element]) -> list[tuple[str, str]]:
+    return [(e.kind, e.text) for e in elements]
+
+
+def body(top: float, count: int = 12) -> list[Word]:
+    return lines([f"{LONG} {n}" for n in range(count - 1)] + ["the end."], 50, top)
+
+
+def test_running_heads_and_page_numbers_go() -> None:
+    pages = [
+        page(n, [*line("Annual Report of 2024", 50, 30, 8), *body(100), *line(str(n), 500, 810, 8)])
+        for n in (1, 2, 3)
+    ]
+    text = " ".join(e.text for e in seen(pages))
+    assert "Annual" not in text
+    assert [e.kind for e in seen(pages)] == ["text"] * 3
+
+
+def test_articles_at_the_head_of_pages_are_headings() -> None:
+    pages = [page(n, [*line(f"Artikel {n * 4}", 50, 60, bold=True), *body(80)]) for n in (1, 2, 3)]
+    assert [e.text for e in seen(pages) if e.kind == "heading"] == [
+        "Artikel 4",
+        "Artikel 8",
+        "Artikel 12",
+    ]
+
+
+def test_the_title_and_the_levels_come_from_size_and_law() -> None:
+    words = [
+        *line("The Great Act", 50, 60, 20), *line("Chapter I", 50, 100, 14),
+        *line("Article 1", 50, 130, bold=True), *body(150, 4),
+        *line("Article 2", 50, 230, bold=True), *body(250, 4),
+        *line("Chapter II", 50, 330, 14), *line("Article 3", 50, 360, bold=True), *body(380),
+    ]  # fmt: skip
+    heads = [
+        (e.kind, e.level, e.text) for e in seen([page(1, words)]) if e.kind in {"title", "heading"}
+    ]
+    assert heads == [
+        ("title", 0, "The Great Act"), ("heading", 1, "Chapter I"), ("heading", 2, "Article 1"),
+        ("heading", 2, "Article 2"), ("heading", 1, "Chapter II"), ("heading", 2, "Article 3"),
+    ]  # fmt: skip
+
+
+def test_numbers_tell_the_level_in_one_style() -> None:
+    words: list[Word] = []
+    for n, text in enumerate(["1 Scope", "1.1 Terms", "1.1.1 Words", "2 Method", "2.1 Data"]):
+        words += line(text, 50, 60 + 100 * n, bold=True) + body(80 + 100 * n, 4)
+    assert [e.level for e in seen([page(1, words)]) if e.kind == "heading"] == [1, 2, 3, 1, 2]
+
+
+def test_the_outline_tells_what_is_a_heading_and_its_level() -> None:
+    words = [*line("Scope of it", 50, 60), *body(100, 4), *line("Terms", 50, 200), *body(240, 4)]
+    outline: list[tuple[int, str, int | None]] = [(0, "Scope of it", 1), (1, "Terms", 1)]
+    heads = [(e.text, e.level) for e in seen([page(1, words)], outline) if e.kind == "heading"]
+    assert heads == [("Scope of it", 1), ("Terms", 2)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ends with a full stop.",
+        "goes on, in the next",
+        "Figure 3 A picture",
+        "12 34 56",
+        "and so on",
+    ],
+)
+def test_bold_lines_that_are_no_headings(text: str) -> None:
+    words = [*body(100, 4), *line(text, 50, 180, bold=True), *body(220, 4)]
+    kinds = {e.kind for e in seen([page(1, words)]) if e.text == text}
+    assert kinds == {"text"} or text.startswith("goes")
+
+
+def test_contents_lines_are_no_headings() -> None:
+    entries = [f"{n} Chapter of things ............... {n * 3}" for n in range(1, 6)]
+    words = [w for n, e in enumerate(entries) for w in line(e, 50, 100 + 14 * n, bold=True)]
+    assert {e.kind for e in seen([page(1, words + body(300))])} == {"text"}
+
+
+def test_a_paragraph_goes_on_on_the_next_page() -> None:
+    first = page(1, lines([LONG] * 4 + ["and this sentence goes"], 50, 100))
+    second = page(2, lines(["on to its end.", LONG], 50, 100))
+    elements = seen([first, second])
+    assert len(elements) == 1 or "sentence goes on to its end." in elements[0].text
+
+
+def test_a_footnote_does_not_break_the_paragraph() -> None:
+    first = page(
+        1,
+        lines([LONG] * 4 + ["and this sentence goes"], 50, 100)
+        + line("1 A note below.", 50, 760, 8),
+    )
+    second = page(2, lines(["on to its end."], 50, 100) + body(200))
+    texts = [e.text for e in seen([first, second])]
+    assert "sentence goes on to its end." in texts[0]
+    assert texts[1] == "1 A note below."
+
+
+def test_lists_keep_their_marks() -> None:
+    words = [*line("• one item", 50, 100), *line("2) second", 50, 114), *line("a) third", 50, 128)]
+    assert [(e.kind, e.marker, e.text) for e in seen([page(1, words)])] == [
+        ("list", "-", "one item"), ("list", "2)", "second"), ("list", "a)", "third"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parts", "joined"),
+    [
+        (["The algo-", "rithm"], "The algorithm"),
+        (["state-of-the-", "art"], "state-of-the-art"),
+        (["Baden-", "Württemberg"], "Baden-Württemberg"),
+        (["Haupt-", "und Nebensatz"], "Haupt- und Nebensatz"),
+        (["pages 3-", "5"], "pages 3- 5"),
+        (["soft\u00ad", "ware"], "software"),
+        (["раз-", "мещение"], "размещение"),
+        (["кто-", "то"], "кто-то"),
+        (["well-", "known"], "well-known"),
+        (["a dash -", "here"], "a dash - here"),
+    ],
+)
+def test_words_divided_at_the_end_of_a_line_are_mended(parts: list[str], joined: str) -> None:
+    assert join_lines(parts, Counter()) == joined
+
+
+def test_the_document_itself_tells_whether_a_hyphen_belongs() -> None:
+    assert join_lines(["data-", "driven"], Counter({"data-driven": 2})) == "data-driven"
+    assert join_lines(["data-", "driven"], Counter({"datadriven": 2})) == "datadriven"
+
+
+def test_nothing_at_all_is_no_error() -> None:
+    assert seen([]) == []
+    assert seen([Page(1, *A4, [])]) == []
