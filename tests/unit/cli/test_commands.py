@@ -256,7 +256,10 @@ def test_rebuild_names_a_project_or_all(
     door: Door, kb: Kb, words: tuple[str, ...], project: str | None
 ) -> None:
     kb("rebuild", *words, "--json")
-    assert json.loads(door.seen[0][2]) == {"project": project}
+    method, path, body = door.seen[-1]
+    assert (method, path, json.loads(body)) == ("POST", "/rebuild", {"project": project})
+    folded = [path for _, path, _ in door.seen[:-1]]
+    assert folded == ([] if project else ["/projections/read/rebuild"])
 
 
 # -- events ------------------------------------------------------------------------------------
