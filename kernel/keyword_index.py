@@ -80,7 +80,7 @@ class KeywordIndex:
                         terms=query.terms,
                         groups=query.groups,
                         rarity=[known.frequent.get(term) for term in query.terms],
-                        passages=known.passages if known.passages > SMALL else None,
+                        passages=known.passages,
                         large=known.passages > SMALL,
                         required=query.required,
                         complete_first=mode == "and_or",

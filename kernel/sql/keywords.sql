@@ -6,9 +6,9 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 
 -- name: search_keywords
 -- Best passages by BM25 (k1 1.2, b 0.75) over those that match `tsquery` and pass the filters.
--- A word scores by the best of its terms. `rarity`: for each term how many passages hold it, where
--- that is known beforehand; else it is counted. `passages`: size of the base; null: those that match,
--- which ranks as well and needs no statistics.
+-- A word scores by the best of its terms. `passages`: size of the base. `rarity`: for each term how
+-- many passages hold it, where that is known beforehand; else it is counted. The mean length is that
+-- of the matching passages.
 -- `complete_first`: passages that hold all `required` words come before the others.
 -- `large`: go by the words; else by the project, of which it then tells the planner.
 WITH asked AS MATERIALIZED (

@@ -92,7 +92,7 @@ async def test_a_passage_with_the_rarer_word_comes_first(pool: "Pool[Any]") -> N
 async def test_the_score_is_bm25(pool: "Pool[Any]") -> None:
     await put(pool, {"a": "fine fine court", "b": "court"})
     hits = await ask(pool, "fine")
-    rare = math.log(1 + (1 - 1 + 0.5) / (1 + 0.5))
+    rare = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
     assert [hit.chunk_id for hit in hits] == ["a"]
     assert hits[0].score == pytest.approx(rare * 2 * 2.2 / (2 + 1.2))
     assert hits[0].point_id == point_id("v1", "a")
