@@ -37,7 +37,7 @@ class Kb:
         command = [sys.executable, "-P", "-m", "tests.e2e.fakestack", *words]
         return subprocess.Popen(
             [*command, "--data", str(self.data.root)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "KB_RESTART_PAUSE_MAX": "0.2"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
