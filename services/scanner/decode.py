@@ -42,14 +42,13 @@ Gate = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What the `span` of the source says when it is decoded.
+    """What the `span` of the source says when it is decoded; None where the limits end the search.
 
-    `how` is the outermost encoding. `hiding`: nobody encodes prose like this for honest transport.
+    `hiding`: nobody encodes prose like this for honest transport.
     """
 
-    how: str
     span: tuple[int, int]
-    text: str
+    text: str | None
     hiding: bool
 
 
@@ -77,7 +76,10 @@ class Scheme:
 
 
 def decoded(text: str) -> Iterator[Decoded]:
-    """Every encoded passage of `text` that decodes to readable text, nested ones too."""
+    """Every encoded passage of `text` that decodes to readable text, nested ones too.
+
+    The last one has no text if something was left undecoded: too deep, or too much.
+    """
     yield from _layers(text, MAX_DEPTH, _Budget(MAX_BYTES))
 
 
@@ -93,15 +95,15 @@ class _Budget:
 def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
     gates = _open_gates(text)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
-        for start, end in scheme.places(text):
-            found = text[start:end]
-            for plain in _plain(scheme, found):
-                if not budget.take(len(plain)):
+        for span in scheme.places(text):
+            for plain in _plain(scheme, text[slice(*span)]):
+                if not scheme.margin and (depth == 0 or not budget.take(len(plain))):
+                    yield Decoded(span, None, hiding=True)
                     return
-                yield Decoded(scheme.name, (start, end), plain, scheme.hiding)
-                for deeper in _layers(plain, depth - 1, budget) if depth > 1 else ():
-                    hiding = scheme.hiding or deeper.hiding
-                    yield Decoded(scheme.name, (start, end), deeper.text, hiding)
+                if depth > 0:
+                    yield Decoded(span, plain, scheme.hiding)
+                    for deeper in _layers(plain, depth - 1, budget):
+                        yield Decoded(span, deeper.text, scheme.hiding or deeper.hiding)
 
 
 def _open_gates(text: str) -> frozenset[Gate]:
@@ -116,8 +118,8 @@ def _open_gates(text: str) -> frozenset[Gate]:
         "equals": "=" in text,
         "escape": "\\u" in text or "\\U" in text or "U+" in text,
         "angle": "~>" in text,
-        "caesar": not words.isdisjoint(_CAESAR),
-        "reversed": not words.isdisjoint(_REVERSED),
+        "caesar": not words.isdisjoint(_CAESAR_STEMS),
+        "reversed": not words.isdisjoint(_REVERSED_STEMS),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
 
@@ -245,7 +247,7 @@ def _two_symbols(found: str) -> Iterator[bytes]:
 
 def _caesar(found: str) -> Iterator[str]:
     """The text with each alphabet shift that turns one of its words into a suspicious one."""
-    words = stems(found.lower())
+    words = set(_WORD.findall(found.lower()))
     for shift, signs in _SHIFTED.items():
         if not words.isdisjoint(signs):
             yield found.translate(_alphabet(-shift))
@@ -261,9 +263,12 @@ def _reversed(found: str) -> Iterator[str]:
 
 
 _WORDS = ("ignore", "disregard", "forget", "instruction", "instructions", "prompt", "prompts")
-_SHIFTED = {n: frozenset(w.translate(_alphabet(n))[:STEM] for w in _WORDS) for n in range(1, 26)}
+_SHIFTED = {n: frozenset(w.translate(_alphabet(n)) for w in _WORDS) for n in range(1, 26)}
 _CAESAR = frozenset[str]().union(*_SHIFTED.values())
-_REVERSED = frozenset(w[::-1][:STEM] for w in _WORDS)
+_REVERSED = frozenset(w[::-1] for w in _WORDS)
+_CAESAR_STEMS = frozenset(word[:STEM] for word in _CAESAR)
+_REVERSED_STEMS = frozenset(word[:STEM] for word in _REVERSED)
+_WORD = re.compile(r"[^\W_]+")
 _B64 = r"[A-Za-z0-9+/_-]"
 _LINE = r"[ \t]*\r?\n[ \t>]*"
 _LONG = re.compile(rf"{_B64}{{16}}|{_B64}{{8}}{_LINE}{_B64}{{8}}")
@@ -276,8 +281,8 @@ def _scheme(gate: Gate, name: str, pattern: str, read: Decoder, margin: int = 0)
     return Scheme(name, gate, re.compile(pattern), read, hiding=not margin, margin=margin)
 
 
-def _words(stems_: frozenset[str]) -> str:
-    return rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(stems_))})"
+def _any_word(words: frozenset[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])")
 
 
 SCHEMES: tuple[Scheme, ...] = (
@@ -309,6 +314,6 @@ SCHEMES: tuple[Scheme, ...] = (
     _scheme("percent", "url", r"%[0-9A-Fa-f]{2}", _url, 60),
     _scheme("ampersand", "entities", r"&#?\w{1,8};", _entities, 60),
     _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, 60),
-    Scheme("caesar", "caesar", re.compile(_words(_CAESAR)), _caesar, margin=160),
-    Scheme("reversed", "reversed", re.compile(_words(_REVERSED)), _reversed, margin=160),
+    Scheme("caesar", "caesar", _any_word(_CAESAR), _caesar, margin=160),
+    Scheme("reversed", "reversed", _any_word(_REVERSED), _reversed, margin=160),
 )

@@ -135,11 +135,21 @@ def hidden_spans(text: str) -> list[Span]:
         for match in _LATEX.finditer(text):
             close = text.find("}", match.end(), match.end() + _CLOAKED)
             spans.append((match.end(), close if close >= 0 else match.end()))
-    return sorted(spans)
+    return _merged(spans)
 
 
 _CLOAK_HINTS = ("display", "visibility", "opacity", "font-size", "color", "left", "clip", "hidden")
 _REFERENCE_COMMENT = re.compile(r"^\[(?://|comment|_)\]:[ ]?(?:#|<>)[ ]?\S[^\n]{0,2000}", re.M)
+
+
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _comments(text: str) -> Iterator[Span]:
@@ -277,6 +287,6 @@ STRANGE = frozenset(DETECTORS) - {
 
 
 def inside(spans: Sequence[Span], start: int, end: int) -> bool:
-    """Does one of the sorted `spans` hold all of [start, end)?"""
+    """Does one of the sorted, separate `spans` hold all of [start, end)?"""
     at = bisect_right(spans, (start, 1 << 62)) - 1
-    return any(low <= start and end <= high for low, high in spans[max(0, at - 3) : at + 1])
+    return at >= 0 and end <= spans[at][1]

@@ -29,8 +29,8 @@ OVERLAP = 2_048
 BEFORE = 96
 """Characters before a phrase that are read for what it means."""
 
-MAX_HITS = 100
-"""Hits of one rule in one text that are looked at; what follows adds nothing to a verdict."""
+MAX_HITS = 2_000
+"""Hits of one rule and severity in one text that are looked at: a flood says no more."""
 
 MAX_FINDINGS = 50
 """Findings that an event lists."""
@@ -113,10 +113,10 @@ def _addressed(text: str, start: int, end: int, ruleset: Ruleset) -> list[Hit]:
 
 
 def _text_hits(text: str, ruleset: Ruleset, *, covert: bool) -> Iterator[Hit]:
-    counts: dict[str, int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for hit in _all_hits(text, ruleset):
-        seen = counts[hit.rule.id] = counts.get(hit.rule.id, 0) + 1
-        if seen <= MAX_HITS:
+        counts[key := (hit.rule.id, hit.severity)] += 1
+        if counts[key] <= MAX_HITS:
             yield replace(hit, severity=_UP[hit.severity]) if covert else hit
 
 
@@ -133,6 +133,10 @@ def _all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
 
 def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
     """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
+    if passage.text is None:
+        rule = ruleset.rules["encoded.beyond-limits"]
+        yield Hit(rule, rule.severity, *passage.span)
+        return
     inner = min(_windows(passage.text, ruleset), key=lambda h: _RANK[h.severity], default=None)
     if inner is None:
         return
@@ -181,13 +185,12 @@ def _matches(
     phrase: Phrase, view: Mapped, words: frozenset[str], ruleset: Ruleset
 ) -> Iterator[Hit]:
     """The hits of a phrase; the expression is tried only where its first word stands."""
-    text, match, hits = view.text, phrase.spaced.match, 0
+    text, match = view.text, phrase.spaced.match
     for opening in phrase.openings:
         at = text.find(opening) if opening[:STEM] in words else -1
-        while at >= 0 and hits < MAX_HITS:
+        while at >= 0:
             found = match(text, at)
             if found is not None and (not phrase.initial or _begins_sentence(text, at)):
-                hits += 1
                 yield _in_context(phrase.rule, view, found, ruleset)
             at = text.find(opening, at + 1)
 
@@ -290,11 +293,11 @@ def _findings(hits: Sequence[Hit], text: str) -> tuple[Finding, ...]:
     firsts: dict[tuple[str, Severity], int] = {}
     for position, hit in enumerate(ranked):
         firsts.setdefault((hit.rule.id, hit.severity), position)
-    others = (p for p in range(len(ranked)) if p not in set(firsts.values()))
+    first = set(firsts.values())
+    others = (p for p in range(len(ranked)) if p not in first)
     kept = sorted([*firsts.values(), *others][:MAX_FINDINGS])
-    dropped = Counter(
-        firsts[h.rule.id, h.severity] for p, h in enumerate(ranked) if p not in set(kept)
-    )
+    cut = set(range(len(ranked))) - set(kept)
+    dropped = Counter(firsts[ranked[p].rule.id, ranked[p].severity] for p in cut)
     offsets = _byte_offsets(text, {o for p in kept for o in (ranked[p].start, ranked[p].end)})
     return tuple(
         Finding(

@@ -134,19 +134,25 @@ def test_an_encoded_finding_points_at_the_encoded_passage() -> None:
     assert text.encode()[finding.byte_start : finding.byte_end].decode() == packed
 
 
-def test_nesting_is_followed_only_so_deep() -> None:
+def sizes(text: str) -> list[int | None]:
+    return [None if p.text is None else len(p.text) for p in decoded(text)]
+
+
+def test_nesting_is_followed_only_so_deep_and_says_so() -> None:
     text = ORDER
     for _ in range(12):
         text = b64(text.encode())
-    assert not any(ORDER in passage.text for passage in decoded(text))
+    assert sizes(text).count(None) == 1
+    assert verdict(text) == "quarantine"
 
 
 def test_a_bomb_is_decoded_only_so_far() -> None:
     bomb = b64(gzip.compress(b"ignore " * 3_000_000))
-    assert sum(len(passage.text) for passage in decoded(bomb * 1)) <= MAX_BYTES
+    assert sum(size or 0 for size in sizes(bomb)) <= MAX_BYTES
 
 
-def test_many_passages_share_one_budget() -> None:
-    line = b64(gzip.compress(b"ignore it all " * 70_000))
-    passages = list(decoded("\n\n".join(line for _ in range(40))))
-    assert 0 < sum(len(p.text) for p in passages) <= MAX_BYTES
+def test_what_does_not_fit_in_the_budget_is_not_let_through() -> None:
+    filler = b64(gzip.compress(b"nothing at all " * 66_000))
+    text = "\n\n".join([filler] * 12 + [b64(ORDER.encode())])
+    assert sum(size or 0 for size in sizes(text)) <= MAX_BYTES
+    assert verdict(text) == "quarantine"
