@@ -84,9 +84,19 @@ class Envelope(BaseModel):
             KeyError, pydantic.ValidationError: not an event of ours.
         """
         return cls(
-            position=ce["position"], stream_id=ce["subject"], version=ce["streamversion"],
-            event_id=ce["id"], type=ce["type"].removeprefix("kb."), schema_version=ce["schemaversion"],
-            lane=ce["lane"], project=ce["project"], causation_id=ce["causationid"],
-            correlation_id=ce["correlationid"], actor=ce["actor"], traceparent=ce["traceparent"],
-            occurred_at=ce["time"], recorded_at=ce["recordedtime"], data=ce["data"],
-        )  # fmt: skip
+            position=ce["position"],
+            stream_id=ce["subject"],
+            version=ce["streamversion"],
+            event_id=ce["id"],
+            type=ce["type"].removeprefix("kb."),
+            schema_version=ce["schemaversion"],
+            lane=ce["lane"],
+            project=ce["project"],
+            causation_id=ce["causationid"],
+            correlation_id=ce["correlationid"],
+            actor=ce["actor"],
+            traceparent=ce["traceparent"],
+            occurred_at=ce["time"],
+            recorded_at=ce["recordedtime"],
+            data=ce["data"],
+        )

@@ -11,9 +11,7 @@ from services.scanner.review import review
 
 def create_app(env: Env) -> FastAPI:
     """The HTTP surface: `POST /review/{version_id}`."""
-    app = create_api(
-        "scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health
-    )
+    app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
     @app.post("/review/{version_id}", response_model=Reviewed)
     async def post_review(version_id: str, body: ReviewRequest, request: Request) -> Reviewed:

@@ -34,9 +34,7 @@ async def review(version_id: str, request: ReviewRequest, reviewer: str, log: Lo
         appended = await log.append([pending], expected=events[-1].version)
     except WrongVersion as error:
         raise _refusal() from error
-    return Reviewed(
-        version_id=version_id, decision=request.decision, position=appended.position
-    )
+    return Reviewed(version_id=version_id, decision=request.decision, position=appended.position)
 
 
 def _waiting(events: list[Envelope]) -> tuple[ScanVerdict, Envelope]:
