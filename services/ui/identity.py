@@ -99,7 +99,7 @@ class Accounts:
             ):
                 raise Refusal("too-many-attempts", "too many failed sign-ins", status=429)
         known = _NAME.match(name)  # anything else is nobody's name, and may not be text at all
-        account = await self._q.account_by_name(self._pool, name=name) if known else None
+        account: Any = await self._q.account_by_name(self._pool, name=name) if known else None
         if not await self._matches(account, password) or account["disabled"]:
             raise Refusal("bad-credentials", "name or password is wrong", status=401)
         await self._q.forget_attempts(self._pool, key_hash=keys[0][0])

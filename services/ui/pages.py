@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -31,6 +32,7 @@ from services.ui.upstream import parse
 BODY_LIMIT = 32 << 20
 PAGE_SIZE = 50
 MAX_FILES = 200
+NEW_SECONDS = 3.0
 
 
 def router(site: Site) -> APIRouter:
@@ -74,7 +76,7 @@ class Question:
             return QueryRequest(
                 query=self.q,
                 top_k=10,
-                as_of=self.as_of or None,  # type: ignore[arg-type]
+                as_of=self.as_of or None,
                 include_historical=self.historical,
                 project=self.project,
             )
@@ -252,11 +254,10 @@ def _add_document(pages: APIRouter, site: Site) -> None:
     async def document(request: Request, key: str) -> Response:
         person = await site.signed_in(request)
         position = await site.position()
-        found, journal = await asyncio.gather(
-            site.upstream.get(
-                DocumentView, "search", f"/documents/{site.checked_id(key)}", person.actor
-            ),
-            site.upstream.get(Journal, "search", f"/documents/{key}/journal", person.actor),
+        patience = NEW_SECONDS if "new" in request.query_params else 0
+        found = await _document(site, person, site.checked_id(key), patience)
+        journal = await site.upstream.get(
+            Journal, "search", f"/documents/{key}/journal", person.actor
         )
         shown = view.version_of(found, key)
         text = await _text(site, person, shown, request)
@@ -270,7 +271,7 @@ def _add_document(pages: APIRouter, site: Site) -> None:
             current=next((v for v in found.versions if v.current), None),
             text=text,
             journal=view.journal_lines(journal.entries, site.t),
-            findings=view.findings(journal.entries, shown.version_id),
+            verdict=view.verdict_on(journal.entries, shown.version_id),
             now=utcnow(),
             may_review=site.may(person, "admin"),
         )
@@ -309,6 +310,21 @@ def _add_document(pages: APIRouter, site: Site) -> None:
             limit=1 << 30,
         )  # fmt: skip
         return Response(body, media_type="text/plain; charset=utf-8")
+
+
+async def _document(site: Site, person: Person, key: str, patience: float) -> DocumentView:
+    """A document; one that was accepted a moment ago may take a moment to be known."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            return await site.upstream.get(
+                DocumentView, "search", f"/documents/{key}", person.actor
+            )
+        except Refusal as refused:
+            late = asyncio.get_running_loop().time() > deadline
+            if refused.status != HTTPStatus.NOT_FOUND or late:
+                raise
+            await asyncio.sleep(0.1)
 
 
 @dataclass(frozen=True)

@@ -1,93 +1,23 @@
 """The internal services: one HTTP client for the forwarded API and for the pages."""
 
-import asyncio
-import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import httpcore
 import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.http import Problem
+from kernel.early_answer import EarlyAnswerTransport
 from kernel.errors import Refusal
 from services.ui.settings import UiSettings
 
 M = TypeVar("M", bound=BaseModel)
 
 PREFIX = "urn:kb:problem:"
-_POLL_SECONDS = 0.05
 FORWARD_TIMEOUT = httpx.Timeout(300.0, connect=3.0, pool=3.0)
 STREAM_TIMEOUT = httpx.Timeout(3.0, read=None)
 PAGE_TIMEOUT = httpx.Timeout(30.0, connect=3.0, pool=3.0)
 HEALTH_TIMEOUT = httpx.Timeout(2.0)
-
-
-class _EarlyAnswer(httpcore.AsyncNetworkStream):
-    """Stops sending a request as soon as the answer begins to come.
-
-    httpcore reads only after it has sent everything, so a 413 in the middle of an upload would
-    wait for the last byte. It does read after a `WriteError`, so that is what it gets.
-    """
-
-    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
-        self._inner = inner
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        return await self._inner.read(max_bytes, timeout)
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        self._stop_if_answered()
-        writing = asyncio.ensure_future(self._inner.write(buffer, timeout))
-        try:
-            while not (await asyncio.wait({writing}, timeout=_POLL_SECONDS))[0]:
-                self._stop_if_answered()
-            writing.result()
-        finally:
-            writing.cancel()
-
-    def _stop_if_answered(self) -> None:
-        if self._inner.get_extra_info("is_readable"):
-            raise httpcore.WriteError("the answer came before the end of the request")
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore.AsyncNetworkStream:
-        return await self._inner.start_tls(ssl_context, server_hostname, timeout)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-class _Backend(httpcore.AnyIOBackend):
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
-        return _EarlyAnswer(stream)
-
-
-class _Transport(httpx.AsyncHTTPTransport):
-    def __init__(self) -> None:
-        super().__init__(trust_env=False)
-        # httpx has no public way to set the network backend; a test of the early 413 guards this.
-        self._pool = httpcore.AsyncConnectionPool(
-            max_connections=None,  # an event stream holds one for as long as somebody looks
-            max_keepalive_connections=20,
-            keepalive_expiry=3.0,  # less than uvicorn's 5 s: no request on a dying connection
-            network_backend=_Backend(),
-        )
 
 
 class Upstream:
@@ -95,7 +25,7 @@ class Upstream:
 
     def __init__(self, settings: UiSettings) -> None:
         self._settings = settings
-        self._client = httpx.AsyncClient(transport=_Transport(), trust_env=False)
+        self._client = httpx.AsyncClient(transport=EarlyAnswerTransport())
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -61,6 +60,14 @@ class Line:
     detail: str
     tone: str
     data: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the safety check said last: of which text, and because of what."""
+
+    subject: str
+    findings: list[dict[str, Any]]
 
 
 def cards(hits: list[Hit], question: str, now: datetime) -> list[Card]:
@@ -170,13 +177,14 @@ def _line_tone(entry: JournalEntry) -> str:
     return {"Indexed": "good", "Released": "good", "Erased": "mute"}.get(entry.type, "neutral")
 
 
-def findings(entries: list[JournalEntry], version_id: str) -> list[Mapping[str, Any]]:
-    """The findings of the last verdict on a version."""
-    verdicts = [
-        e for e in entries if e.type == "ScanVerdict" and e.version_id in {version_id, None}
-    ]
-    found = verdicts[-1].data.get("findings") if verdicts else None
-    return [f for f in found if isinstance(f, dict)] if isinstance(found, list | tuple) else []
+def verdict_on(entries: list[JournalEntry], version_id: str) -> Verdict | None:
+    """The last verdict on a version."""
+    about = [e for e in entries if e.type == "ScanVerdict" and e.version_id in {version_id, None}]
+    if not about:
+        return None
+    found = about[-1].data.get("findings")
+    listed = [f for f in found if isinstance(f, dict)] if isinstance(found, list) else []
+    return Verdict(str(about[-1].data.get("subject")), listed)
 
 
 def size(count: object) -> str:

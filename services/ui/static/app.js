@@ -94,14 +94,27 @@
   });
 
   // --- live status ---------------------------------------------------------------------------
+  // "kb:changed" when anything happened, "kb:doc:<id>" when something happened to that document.
+  const touched = new Set();
   let changedAt = 0;
   let waiting = 0;
-  const changed = () => {
-    // One refresh a second is enough, and the last event always gets one.
+  let settling = 0;
+  const tell = (documents) => {
+    changedAt = Date.now();
+    document.body.dispatchEvent(new CustomEvent("kb:changed"));
+    documents.forEach((id) => document.body.dispatchEvent(new CustomEvent(`kb:doc:${id}`)));
+  };
+  const changed = (event) => {
+    try { touched.add(JSON.parse(event.data).data.document_id); } catch { /* not about a document */ }
     clearTimeout(waiting);
+    clearTimeout(settling);
+    // One refresh a second is enough, and the last event always gets one; then another, since an
+    // event may be here before the lists know of it.
     waiting = setTimeout(() => {
-      changedAt = Date.now();
-      document.body.dispatchEvent(new CustomEvent("kb:changed"));
+      const documents = [...touched];
+      touched.clear();
+      tell(documents);
+      settling = setTimeout(() => tell(documents), 1500);
     }, Math.max(150, 1000 - (Date.now() - changedAt)));
   };
   const showLive = (on) => $$("[data-live]").forEach((tag) => {
@@ -157,7 +170,7 @@
   };
   const addLink = (stage, version) => {
     const link = document.createElement("a");
-    link.href = `/ui/documents/${encodeURIComponent(version)}`;
+    link.href = `/ui/documents/${encodeURIComponent(version)}?new`;
     link.textContent = form.dataset.open;
     stage.append(link);
   };
@@ -283,8 +296,10 @@
   showTheme();
   wake();
   listen();
-  // An event may be here before the list of documents knows of it; also when no event stream is.
-  setInterval(() => { if ($("#documents progress, #doc progress")) changed(); }, 3000);
+  // What is under way is looked at even when no event stream can be had.
+  setInterval(() => {
+    if ($("#documents progress, #doc progress")) tell($$("#doc").map((doc) => doc.dataset.document));
+  }, 3000);
   if (form) startUpload();
   if (matchMedia("(max-width: 60rem)").matches) {
     $$(".outline > details, .side > details").forEach((part) => { part.open = false; });

@@ -1,5 +1,6 @@
 """The front door on a real port, before fake services and a real database."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from importlib import resources
 from typing import Any
@@ -12,6 +13,7 @@ from argon2 import PasswordHasher
 from services.ui.app import create_app
 from services.ui.identity import Accounts
 from services.ui.settings import UiSettings
+from tests.conftest import on_database
 from tests.unit.ui.fake import KEY, Fake, served
 
 PASSWORD = "the first password"
@@ -25,13 +27,30 @@ def settings(base: str, **changes: Any) -> UiSettings:
     return UiSettings.model_validate({"api_key": KEY, **urls, **changes})
 
 
-@pytest.fixture
-async def pool(database: str) -> AsyncIterator["asyncpg.Pool[Any]"]:
-    """A database with accounts."""
-    async with asyncpg.create_pool(database, min_size=1, max_size=4) as made:
-        if not await made.fetchval("SELECT to_regnamespace('auth') IS NOT NULL"):
+@pytest.fixture(scope="session")
+def ui_database(postgres_dsn: str, migrated_template: str) -> str:
+    """One database with accounts for all tests of this folder: making one for each takes longer
+    than the tests. It goes with its server."""
+
+    async def make() -> None:
+        server = await asyncpg.connect(postgres_dsn)
+        await server.execute(f"CREATE DATABASE ui TEMPLATE {migrated_template}")
+        await server.close()
+        own = await asyncpg.connect(on_database(postgres_dsn, "ui"))
+        if not await own.fetchval("SELECT to_regnamespace('auth') IS NOT NULL"):
             ddl = (resources.files("services.ui.sql") / "migration.sql").read_text("utf-8")
-            await made.execute(ddl)
+            await own.execute(ddl)
+        await own.close()
+
+    asyncio.run(make())
+    return on_database(postgres_dsn, "ui")
+
+
+@pytest.fixture
+async def pool(ui_database: str) -> AsyncIterator["asyncpg.Pool[Any]"]:
+    """The database, with no account in it."""
+    async with asyncpg.create_pool(ui_database, min_size=1, max_size=4) as made:
+        await made.execute("DELETE FROM auth.account; DELETE FROM auth.attempt")
         yield made
 
 
@@ -89,19 +108,12 @@ async def browser(site: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def person(browser: httpx.AsyncClient) -> httpx.AsyncClient:
+async def person(browser: httpx.AsyncClient, accounts: Accounts) -> httpx.AsyncClient:
     """A browser in which `admin` is signed in and has a password of its own."""
-    await sign_in(browser, PASSWORD)
-    answer = await browser.post(
-        "/ui/password",
-        data={
-            "csrf": await csrf(browser, "/ui/password"),
-            "old": PASSWORD,
-            "new": CHOSEN,
-            "again": CHOSEN,
-        },
-    )
-    assert answer.status_code == 303, answer.text
+    first = await accounts.person(await accounts.sign_in("admin", PASSWORD, "", None))
+    assert first
+    token = await accounts.change_password(first, PASSWORD, CHOSEN)
+    browser.cookies.set("kb_session", token, domain="127.0.0.1")
     return browser
 
 
@@ -116,7 +128,7 @@ async def sign_in(
 
 def value_of(html: str, name: str) -> str:
     """Value of a hidden field."""
-    return html.split(f'name="{name}" value="')[1].split('"')[0]
+    return html.split(f'name="{name}" value="')[1].split('"', maxsplit=1)[0]
 
 
 async def csrf(browser: httpx.AsyncClient, path: str = "/") -> str:

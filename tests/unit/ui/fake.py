@@ -105,10 +105,12 @@ def version(name: str = "gdpr.html", **changes: Any) -> VersionView:
     return VersionView(**(values | changes))
 
 
-def hit(text: str, until: str | None = None, *, path: tuple[str, ...] = (), **changes: Any) -> Hit:
+def hit(
+    start_text: str, until: str | None = None, *, path: tuple[str, ...] = (), **changes: Any
+) -> Hit:
     """A hit on a stretch of BODY, fenced as search fences it."""
     view = version()
-    start, end = span(text, until)
+    start, end = span(start_text, until)
     passage = BODY.encode()[start:end].decode()
     inner = f"{breadcrumb(view.title, path)}\n{passage}"
     values: dict[str, Any] = {
@@ -177,15 +179,14 @@ class Fake:
             return answer
 
         self._add_reads(app)
+        self._add_jobs(app)
         self._add_writes(app)
         return app
 
     async def _note(self, request: Request, body: bytes | None = None) -> None:
         given = await request.body() if body is None else body
         self.seen.append(
-            Seen(
-                request.method, request.url.path, request.url.query, dict(request.headers), given
-            )
+            Seen(request.method, request.url.path, request.url.query, dict(request.headers), given)
         )
 
     def _find(self, key: str) -> VersionView | None:
@@ -221,13 +222,19 @@ class Fake:
         @app.get("/documents/{key}/body")
         async def body(request: Request, key: str) -> Response:
             await self._note(request)
-            headers = {"etag": '"abc"', "connection": "x-secret", "x-secret": "1", "set-cookie": "a=b"}
+            headers = {
+                "etag": '"abc"',
+                "connection": "x-secret",
+                "x-secret": "1",
+                "set-cookie": "a=b",
+            }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
         @app.get("/documents/{key}/journal")
         async def journal(request: Request, key: str) -> Journal:
             return Journal(document_id=key, entries=self.entries)
 
+    def _add_jobs(self, app: FastAPI) -> None:
         @app.get("/jobs")
         async def jobs(request: Request) -> JobPage:
             await self._note(request)
@@ -239,7 +246,7 @@ class Fake:
             view = version()
             return JobView(
                 job_id=key, project="default", document_id=view.document_id,
-                version_id=view.version_id, name=view.name, status=status,  # type: ignore[arg-type]
+                version_id=view.version_id, name=view.name, status=status,
                 stage="indexer", done=status == "indexed", chunk_count=3, error=None,
                 started_at=NOW, updated_at=NOW,
             )  # fmt: skip
@@ -285,6 +292,7 @@ class Fake:
             await self._note(request)
             return JSONResponse({"position": 9})
 
+        @app.post("/projections/read/rebuild")
         @app.post("/rebuild")
         async def rebuild(request: Request) -> JSONResponse:
             await self._note(request)
@@ -308,22 +316,15 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
     """An application on a free loopback port; its base URL."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(
-            app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
-        )
+        config = uvicorn.Config(app, log_level="critical", lifespan="off")
+        config.load()
         server = uvicorn.Server(config)
-        server.capture_signals = _no_signals  # type: ignore[method-assign]
-        task = asyncio.create_task(server.serve(sockets=[listening]))
+        server.lifespan = config.lifespan_class(config)
+        # `serve()` looks every 0.1 s whether it should end: too slow for hundreds of tests.
+        await server.startup([listening])
+        await server.on_tick(0)
         try:
-            while not server.started:
-                await asyncio.sleep(0.005)
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
-            server.should_exit = True
-            await task
-
-
-def _no_signals() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
+            server.force_exit = True
+            await server.shutdown([listening])

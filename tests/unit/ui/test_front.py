@@ -23,7 +23,11 @@ CALLS = [(r.method, r.path.replace("{id}", ID)) for r in ROUTES]
 
 
 async def test_every_route_asks_for_the_key(front: str, fake: Fake) -> None:
-    wrong = ({}, {"authorization": "Bearer wrong"}, {"authorization": KEY})
+    wrong: tuple[dict[str, str], ...] = (
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": KEY},
+    )
     async with httpx.AsyncClient(base_url=front) as stranger:
         for method, path in CALLS:
             for headers in wrong:
@@ -211,11 +215,13 @@ async def test_an_answer_arrives_though_the_service_reads_no_further() -> None:
 
 
 async def test_events_arrive_one_by_one_and_end_with_the_reader(front: str, fake: Fake) -> None:
-    async with httpx.AsyncClient(base_url=front, headers=BEARER) as client:
-        async with client.stream("GET", "/events?after=3", headers={"last-event-id": "5"}) as answer:
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            first = await anext(answer.aiter_bytes())
-            assert b"event: Indexed" in first
+    async with (
+        httpx.AsyncClient(base_url=front, headers=BEARER) as client,
+        client.stream("GET", "/events?after=3", headers={"last-event-id": "5"}) as answer,
+    ):
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        first = await anext(answer.aiter_bytes())
+        assert b"event: Indexed" in first
     await asyncio.wait_for(fake.events_closed.wait(), 10)
     assert fake.last("/events").headers["last-event-id"] == "5"
     assert fake.last("/events").query == "after=3"
@@ -238,7 +244,14 @@ async def test_a_client_that_hangs_up_in_an_upload_frees_the_service(
 
 
 async def test_a_foreign_host_name_is_refused(program: httpx.AsyncClient, fake: Fake) -> None:
-    foreign = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1", "a@localhost")
+    foreign = (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "[::1",
+        "a@localhost",
+    )
     for host in foreign:
         for path in ("/documents", "/", "/openapi.json", "/ui/static/app.js"):
             answer = await program.get(path, headers={"host": host})

@@ -39,7 +39,9 @@ async def enter(people: Accounts, password: str = PASSWORD, address: str = "1.2.
     return await people.sign_in("admin", password, address, None)
 
 
-async def refusal(people: Accounts, password: str, address: str = "1.2.3.4", name: str = "admin") -> str:
+async def refusal(
+    people: Accounts, password: str, address: str = "1.2.3.4", name: str = "admin"
+) -> str:
     with pytest.raises(Refusal) as caught:
         await people.sign_in(name, password, address, None)
     return caught.value.code
@@ -64,7 +66,9 @@ async def test_bootstrap_changes_nothing_when_there_is_an_account(people: Accoun
 
 
 async def test_many_bootstraps_at_once_make_one_account(pool: "asyncpg.Pool[Any]") -> None:
-    made = await asyncio.gather(*(Accounts(pool, hasher=CHEAP).bootstrap(PASSWORD) for _ in range(8)))
+    made = await asyncio.gather(
+        *(Accounts(pool, hasher=CHEAP).bootstrap(PASSWORD) for _ in range(8))
+    )
 
     assert made.count(True) == 1
     assert await pool.fetchval("SELECT count(*) FROM auth.account") == 1
@@ -74,14 +78,18 @@ async def test_passwords_are_argon2id_and_secrets_are_not_stored(
     people: Accounts, pool: "asyncpg.Pool[Any]"
 ) -> None:
     token = await enter(people)
-    dump = str(await pool.fetch("SELECT a.*, s.* FROM auth.account a JOIN auth.session s USING (actor_id)"))
+    dump = str(
+        await pool.fetch("SELECT a.*, s.* FROM auth.account a JOIN auth.session s USING (actor_id)")
+    )
 
     assert "$argon2id$" in dump
     assert PASSWORD not in dump and token not in dump
     assert PasswordHasher().type.name == "ID"
 
 
-@pytest.mark.parametrize("password", ["", "wrong", PASSWORD + "x", "x" * 5000, "\ud800", PASSWORD.upper()])
+@pytest.mark.parametrize(
+    "password", ["", "wrong", PASSWORD + "x", "x" * 5000, "\ud800", PASSWORD.upper()]
+)
 async def test_a_wrong_password_is_refused(people: Accounts, password: str) -> None:
     assert await refusal(people, password) == "bad-credentials"
 
@@ -116,7 +124,9 @@ async def test_signing_out_closes_this_session_only(people: Accounts) -> None:
     assert await people.person(elsewhere)
 
 
-async def test_a_disabled_account_is_out_at_once(people: Accounts, pool: "asyncpg.Pool[Any]") -> None:
+async def test_a_disabled_account_is_out_at_once(
+    people: Accounts, pool: "asyncpg.Pool[Any]"
+) -> None:
     token = await enter(people)
     await pool.execute("UPDATE auth.account SET disabled = true")
 
@@ -208,10 +218,12 @@ async def test_a_hash_with_old_parameters_is_renewed_at_sign_in(
 
 
 async def test_the_role_of_the_service_can_do_all_of_this_and_nothing_else(
-    database: str, people: Accounts
+    ui_database: str, people: Accounts
 ) -> None:
     role = {"role": "kb_ui"}
-    async with asyncpg.create_pool(database, min_size=1, max_size=1, server_settings=role) as own:
+    async with asyncpg.create_pool(
+        ui_database, min_size=1, max_size=1, server_settings=role
+    ) as own:
         restricted = Accounts(own, hasher=CHEAP)
         token = await restricted.sign_in("admin", PASSWORD, "1.2.3.4", None)
         person = await someone(restricted, token)

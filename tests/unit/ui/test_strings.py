@@ -2,6 +2,7 @@
 
 import re
 from importlib import resources
+from typing import get_args
 
 import pytest
 from jinja2 import nodes
@@ -14,7 +15,16 @@ from services.ui.view import environment
 T = english()
 ENV = environment(T)
 TEMPLATES = sorted(p.name for p in (resources.files("services.ui") / "templates").iterdir())
-PREFIXES = ("status.", "error.", "journal.", "journal_detail.", "validity.", "search.by_", "document.no_text_")
+PREFIXES = (
+    "status.",
+    "error.",
+    "journal.",
+    "journal_detail.",
+    "validity.",
+    "search.by_",
+    "review.subject_",
+    "document.no_text_",
+)
 """Keys that are put together at run time."""
 
 
@@ -39,7 +49,9 @@ def test_every_string_of_a_template_is_in_the_catalogue(template: str) -> None:
 def test_no_string_of_the_catalogue_is_left_unused() -> None:
     used = set().union(*(keys_of(t) for t in TEMPLATES))
     code = "".join(
-        p.read_text("utf-8") for p in resources.files("services.ui").iterdir() if p.name.endswith(".py")
+        p.read_text("utf-8")
+        for p in resources.files("services.ui").iterdir()
+        if p.name.endswith(".py")
     )
     used |= set(re.findall(r"\"(\w+\.[\w-]+)\"", code))
     unused = {k for k in T.keys() - used if not k.startswith(PREFIXES)}
@@ -47,7 +59,7 @@ def test_no_string_of_the_catalogue_is_left_unused() -> None:
 
 
 def test_every_status_and_every_event_has_words() -> None:
-    assert all(f"status.{s}" in T for s in Status.__args__)
+    assert all(f"status.{s}" in T for s in get_args(Status))
     assert all(f"journal.{e}" in T and f"journal_detail.{e}" in T for e in EVENTS)
 
 
@@ -55,7 +67,12 @@ def test_templates_hold_no_words_of_their_own() -> None:
     for template in TEMPLATES:
         source = (resources.files("services.ui") / "templates" / template).read_text("utf-8")
         source = re.sub(r"{% block width %}.*?{% endblock %}", "", source)
-        text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", " ", re.sub(r"{[%{].*?[%}]}", "", source, flags=re.DOTALL), flags=re.DOTALL)
+        text = re.sub(
+            r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>",
+            " ",
+            re.sub(r"{[%{].*?[%}]}", "", source, flags=re.DOTALL),
+            flags=re.DOTALL,
+        )
         assert re.findall(r"[A-Za-z]{3,}", text) == [], template
 
 

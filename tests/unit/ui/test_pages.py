@@ -1,0 +1,420 @@
+"""What the pages show, and what they do without scripts."""
+
+import asyncio
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from services.ui import pages, view
+from services.ui.strings import english
+from tests.unit.ui.conftest import csrf
+from tests.unit.ui.fake import BODY, NOW, Fake, entry, hexid, hit, span, version
+
+HTMX = {"hx-request": "true", "hx-request-type": "partial"}
+EVIL = "<script>alert('evil')</script>"
+
+
+def plain(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+
+
+# --- search -----------------------------------------------------------------------------------
+
+
+async def test_a_question_reaches_the_search_with_its_options(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    await person.get("/?q=fine&as_of=2020-05-01&project=legal&historical=1")
+
+    assert json.loads(fake.last("/query").body) == {
+        "query": "fine",
+        "top_k": 10,
+        "as_of": "2020-05-01T23:59:59.999999Z",
+        "include_historical": True,
+        "project": "legal",
+    }
+
+
+async def test_a_hit_is_a_card_with_place_validity_and_deep_link(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.hits = [hit("Infringements", "higher.", path=("Chapter VIII", "Article 83"))]
+    page = (await person.get("/?q=maximum+fine")).text
+    start, end = span("Infringements", "higher.")
+
+    assert f"/ui/documents/{version().version_id}?start={start}&amp;end={end}#passage" in page
+    assert "Chapter VIII" in page and "Article 83" in page
+    assert "Valid since" in page and "<mark>fines</mark>" in page
+    assert "untrusted" not in page and "[General Data Protection" not in page
+
+
+async def test_the_deep_link_of_a_card_highlights_exactly_that_passage(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.hits = [hit("the following provisions", "undertaking")]
+    card = (await person.get("/?q=fine")).text
+    link = re.search(r'href="(/ui/documents/[^"]+start=[^"]+)"', card)
+    assert link
+    page = (await person.get(link[1].replace("&amp;", "&"))).text
+
+    marked = " ".join(re.findall(r"<mark>(.*?)</mark>", page, re.DOTALL))
+    start, end = span("the following provisions", "undertaking")
+    assert " ".join(marked.split()) == " ".join(BODY.encode()[start:end].decode().split())
+
+
+async def test_a_past_version_is_shown_as_past(person: httpx.AsyncClient, fake: Fake) -> None:
+    gone = datetime(2018, 5, 25, tzinfo=UTC)
+    fake.hits = [hit("Infringements", valid_until=gone, valid_from=gone - timedelta(days=9))]
+    page = (await person.get("/?q=x&historical=1")).text
+
+    assert "Was valid" in page and "2018-05-25" in page
+
+
+async def test_no_hit_says_what_to_do(person: httpx.AsyncClient) -> None:
+    assert "turn on past versions" in (await person.get("/?q=zzz")).text
+    assert (
+        "Nothing may have been valid on 1990-01-01"
+        in (await person.get("/?q=zzz&as_of=1990-01-01")).text
+    )
+
+
+async def test_an_empty_base_leads_to_the_upload(person: httpx.AsyncClient, fake: Fake) -> None:
+    fake.versions = []
+    for path in ("/", "/ui/documents"):
+        assert 'href="/ui/upload"' in (await person.get(path)).text.partition('class="empty"')[2]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["q=x&as_of=yesterday", "q=x&project=NO%20SUCH", f"q={'x' * 9000}", "q=x&as_of=2020-13-45"],
+)
+async def test_a_bad_option_is_explained_and_asks_nothing(
+    person: httpx.AsyncClient, fake: Fake, query: str
+) -> None:
+    answer = await person.get(f"/?{query}")
+
+    assert answer.status_code == 422
+    assert "Something in the form is not valid" in answer.text
+    assert not [s for s in fake.seen if s.path == "/query"]
+
+
+async def test_htmx_gets_the_results_alone(person: httpx.AsyncClient, fake: Fake) -> None:
+    fake.hits = [hit("Infringements")]
+    part = await person.get("/?q=fine", headers=HTMX)
+
+    assert part.text.count('class="card"') == 1
+    assert "<html" not in part.text
+    assert "HX-Request" in part.headers["vary"]
+
+
+async def test_a_part_of_citelog_that_is_down_is_explained(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.refusals = {"/query": ("unavailable", 503), "/documents": ("unavailable", 503)}
+    for path in ("/?q=x", "/ui/documents"):
+        answer = await person.get(path)
+        assert answer.status_code == 503
+        assert "Try again in a moment" in answer.text
+
+
+# --- strangers' words -------------------------------------------------------------------------
+
+
+async def test_names_and_texts_of_strangers_are_escaped_everywhere(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [
+        version(title=EVIL, name=EVIL, source_key=EVIL, language="e<b>", parser=EVIL,
+                error={"code": "x", "reason": EVIL}, status="failed", body_sha256=None),
+    ]  # fmt: skip
+    fake.hits = [hit("Infringements", path=(EVIL,), title=EVIL)]
+    fake.entries = [entry(1, "DocumentReceived", 0, name=EVIL, size_bytes=1), entry(2, EVIL, 1)]
+    for path in (
+        "/ui/documents",
+        f"/ui/documents/{version().version_id}",
+        f"/?q={EVIL}",
+        f"/?as_of={EVIL}",
+    ):
+        page = (await person.get(path)).text
+        assert "<script>alert" not in page and "<b>" not in page
+
+
+# --- documents --------------------------------------------------------------------------------
+
+
+async def test_documents_are_listed_with_their_status(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [
+        version(),
+        version("b.pdf", title="Second", status="converting", chunk_count=None),
+    ]
+    page = (await person.get("/ui/documents")).text
+
+    assert "Indexed" in page and "Converting" in page
+    assert page.count("<progress") == 1
+    assert 'hx-trigger="kb:changed from:body"' in page
+
+
+async def test_documents_are_paged_and_filtered(person: httpx.AsyncClient, fake: Fake) -> None:
+    fake.versions = [version(f"{n}.txt", project="legal") for n in range(60)]
+    first = (await person.get("/ui/documents?project=legal")).text
+    link = re.search(r'href="(/ui/documents\?[^"]*cursor=[^"]+)"', first)
+    assert link
+    second = (await person.get(link[1].replace("&amp;", "&"))).text
+
+    assert (first.count("<tr id="), second.count("<tr id=")) == (50, 10)
+    assert (
+        "No documents in the project other"
+        in (await person.get("/ui/documents?project=other")).text
+    )
+
+
+async def test_a_failed_document_says_why_and_what_to_do(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    error = {"code": "parse-timeout", "reason": "more than 120 s"}
+    fake.versions = [version(status="failed", error=error, body_sha256=None)]
+    page = (await person.get(f"/ui/documents/{version().version_id}")).text
+
+    assert "Reading this file took too long." in page
+    assert "parse-timeout" in page and "Upload a corrected file" in page
+
+
+# --- one document -----------------------------------------------------------------------------
+
+
+async def test_a_document_shows_text_outline_details_and_journal(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.entries = [
+        entry(1, "DocumentReceived", 0, name="gdpr.html", size_bytes=534_221),
+        entry(2, "ScanVerdict", 1, subject="parsed", verdict="clean"),
+        entry(3, "SomethingNew", 2, anything=1),
+    ]
+    page = (await person.get(f"/ui/documents/{version().version_id}")).text
+
+    assert '<h3 id="s128">Article 83</h3>' in page and 'href="#s128"' in page
+    assert "gdpr.html, 534 kB" in page and "parsed text: clean" in page and "SomethingNew" in page
+    assert version().source_id in page
+    assert "<script>alert" not in page and "evil.example" not in page
+
+
+@pytest.mark.parametrize(
+    "query", ["start=5&end=99999999", "start=9&end=3", "start=-1&end=3", "start=a&end=b", "start=1",
+              "start=9999999999999999&end=99999999999999999"]
+)  # fmt: skip
+async def test_a_passage_that_is_not_there_is_said(person: httpx.AsyncClient, query: str) -> None:
+    answer = await person.get(f"/ui/documents/{version().version_id}?{query}")
+
+    assert answer.status_code == 200
+    assert "This version has no bytes" in answer.text
+    assert "passage.pass" not in answer.text and 'id="passage"' not in answer.text
+
+
+async def test_a_past_version_leads_to_the_current_one(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    old = version("old.html", document_id=version().document_id, current=False,
+                  valid_until=NOW - timedelta(days=9))  # fmt: skip
+    fake.versions = [old, version()]
+    page = (await person.get(f"/ui/documents/{old.version_id}")).text
+
+    assert "You are reading a past version" in page
+    assert f'href="/ui/documents/{version().version_id}"' in page
+    assert "Version 1 of 2" in plain(page) and "Version 2 of 2" in plain(page)
+
+
+async def test_an_unknown_document_is_a_page_with_404(person: httpx.AsyncClient) -> None:
+    for key in (hexid("nothing"), "..%2F..%2Frebuild", "x" * 200):
+        answer = await person.get(f"/ui/documents/{key}")
+        assert answer.status_code == 404
+        assert "text/html" in answer.headers["content-type"]
+
+
+async def test_a_document_under_way_has_no_text_yet_and_reloads_itself(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [version(status="converting", body_sha256=None, chunk_count=None)]
+    page = (await person.get(f"/ui/documents/{version().version_id}")).text
+
+    assert "still on its way" in page
+    assert f'hx-trigger="kb:doc:{version().document_id} from:body"' in page
+    assert not [s for s in fake.seen if s.path.endswith("/body")]
+
+
+async def test_a_long_document_comes_in_parts(person: httpx.AsyncClient, fake: Fake) -> None:
+    chapters = [f"## Chapter {n}\n\n{'Words of a law. ' * 400}\n\n" for n in range(80)]
+    fake.body = "".join(chapters).encode()
+    last = fake.body.index(b"## Chapter 79")
+    first = await person.get(f"/ui/documents/{version().version_id}")
+    deep = await person.get(f"/ui/documents/{version().version_id}?start={last}&end={last + 20}")
+
+    assert len(first.content) < 300_000 and len(deep.content) < 300_000
+    assert "Part 1 of" in first.text and 'id="passage"' not in first.text
+    assert "Chapter 79</h2>" in deep.text and 'id="passage"' in deep.text
+    assert re.search(rf'href="/ui/documents/\w+\?part=\d+#s{last}"', first.text)
+
+
+async def test_the_markdown_is_given_as_text(person: httpx.AsyncClient) -> None:
+    answer = await person.get(f"/ui/documents/{version().version_id}/markdown")
+
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.content == BODY.encode()
+
+
+# --- review -----------------------------------------------------------------------------------
+
+
+async def test_a_quarantined_document_shows_findings_and_no_text(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [version(status="review", verdict="quarantine")]
+    found = [
+        {"rule": "override-en", "severity": "high", "count": 2, "byte_start": 0, "byte_end": 1}
+    ]
+    fake.entries = [
+        entry(1, "ScanVerdict", 0, subject="parsed", verdict="quarantine", findings=found)
+    ]
+    page = (await person.get(f"/ui/documents/{version().version_id}")).text
+
+    assert "what was read from the file" in page
+    assert "override-en" in page and 'value="release"' in page and 'value="reject"' in page
+    assert "Infringements" not in page
+    assert not [s for s in fake.seen if s.path.endswith("/body")]
+
+
+@pytest.mark.parametrize("decision", ["release", "reject"])
+async def test_a_decision_reaches_the_scanner_with_the_person(
+    person: httpx.AsyncClient, fake: Fake, decision: str
+) -> None:
+    key = version().version_id
+    fields = {"csrf": await csrf(person), "decision": decision, "reason": " quoted text "}
+    answer = await person.post(f"/ui/documents/{key}/review", data=fields)
+    seen = fake.last(f"/review/{key}")
+
+    assert answer.headers["location"] == f"/ui/documents/{key}"
+    assert json.loads(seen.body) == {"decision": decision, "reason": "quoted text"}
+    assert seen.headers["x-kb-actor"].startswith("actor:")
+
+
+async def test_no_other_decision_is_passed_on(person: httpx.AsyncClient, fake: Fake) -> None:
+    fields = {"csrf": await csrf(person), "decision": "delete", "reason": "x"}
+    answer = await person.post(f"/ui/documents/{version().version_id}/review", data=fields)
+
+    assert answer.status_code == 422
+    assert not [s for s in fake.seen if s.path.startswith("/review")]
+
+
+# --- upload -----------------------------------------------------------------------------------
+
+
+async def test_a_form_without_scripts_uploads_every_file(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    files = [("file", ("Отчёт.txt", "текст".encode())), ("file", ("b.md", b"# b"))]
+    fields = {"csrf": await csrf(person), "project": "legal", "valid_from": "2024-01-01"}
+    answer = await person.post("/ui/upload", data=fields, files=files)
+    sent = [s for s in fake.seen if s.method == "POST"]
+
+    assert answer.status_code == 200
+    assert len(sent) == 2 and answer.text.count('<li class="row">') == 3  # one is the template
+    assert "Отчёт.txt".encode() in sent[0].body and "текст".encode() in sent[0].body
+    assert b"legal" in sent[0].body and b"2024-01-01" in sent[0].body
+    assert b"csrf" not in sent[0].body
+
+
+async def test_one_refused_file_does_not_hide_the_others(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.limit = 1000
+    files = [("file", ("big.txt", b"x" * 5000)), ("file", ("small.txt", b"x"))]
+    answer = await person.post("/ui/upload", data={"csrf": await csrf(person)}, files=files)
+
+    assert "Not taken" in answer.text and "too-large" in answer.text
+    assert f'href="/ui/documents/{version().version_id}?new"' in answer.text
+
+
+async def test_a_document_of_a_moment_ago_is_waited_for(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    known, fake.versions = fake.versions, []
+    asyncio.get_running_loop().call_later(0.3, fake.versions.extend, known)
+    answer = await person.get(f"/ui/documents/{version().version_id}?new")
+
+    assert answer.status_code == 200
+
+
+async def test_a_form_without_files_is_explained(person: httpx.AsyncClient, fake: Fake) -> None:
+    fields = {"csrf": await csrf(person)}
+    answer = await person.post("/ui/upload", data=fields, files={"file": ("", b"")})
+
+    assert answer.status_code == 422
+    assert "Choose at least one file." in answer.text
+
+
+async def test_a_job_shows_its_stage_until_it_is_done(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    path = f"/ui/jobs/{version().job_id}"
+    first, second = (await person.get(path)).text, (await person.get(path)).text
+
+    assert 'data-done="no"' in first and "Checking" in first
+    assert 'data-done="yes"' in second and "3 passages" in second
+
+
+# --- small things -----------------------------------------------------------------------------
+
+
+def test_a_text_without_its_breadcrumb_is_shown_as_it_is() -> None:
+    assert view.passage_text(hit("Infringements", text="no breadcrumb")) == "no breadcrumb"
+
+
+def test_a_passage_loses_its_fence_and_its_breadcrumb() -> None:
+    assert view.passage_text(hit("Infringements", "higher.")).endswith("higher.")
+    assert (
+        view.passage_text(hit("Infringements", text="[General Data Protection Regulation]\na\nb"))
+        == "a\nb"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (534_221, "534 kB"),
+        (2_500_000, "2.5 MB"),
+        (None, "–"),
+    ],
+)
+def test_sizes_are_for_people(count: int | None, words: str) -> None:
+    assert view.size(count) == words
+
+
+def test_a_journal_of_any_shape_is_told() -> None:
+    odd = [
+        entry(1, "ScanVerdict", 0, findings="?"),
+        entry(2, "Failed", 1),
+        entry(3, "Indexed", 2, chunk_count=[1]),
+    ]
+
+    assert len(view.journal_lines(odd, english())) == 3
+    verdict = view.verdict_on(odd, version().version_id)
+    assert verdict and verdict.findings == []
+    assert view.verdict_on([], version().version_id) is None
+
+
+def test_a_body_of_no_bytes_has_one_empty_part() -> None:
+    text = pages.make_text(b"", "v", (None, None), "7")
+
+    assert (text.part, text.parts, text.html) == (1, 1, "")
+
+
+def test_problem_codes_of_the_front_door_have_words() -> None:
+    for code in ("upstream-unavailable", "upstream-failed", "wrong-token", "not-configured"):
+        assert f"error.{code}" in english()
