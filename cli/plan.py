@@ -37,7 +37,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
         *_THREADS,
     ),
     "indexer": ("KB_API_KEY", "KB_CONCURRENCY", *_VECTORS),
-    "search": ("KB_API_KEY", *_VECTORS),
+    "search": ("KB_API_KEY", "KB_RERANKER*", *_VECTORS),
     "ui": ("KB_API_KEY", "KB_BOOTSTRAP_PASSWORD", "KB_PUBLIC_HOST", "KB_SESSION_*"),
 }
 """Names or patterns of what a service may have besides `KB_<SERVICE>_*`."""
