@@ -1,7 +1,8 @@
 """The keyword leg alone: modes against a plain BM25 of unstemmed words, on real question sets.
 
-`python -m eval.keywords [--dsn DSN] [--only NAME]` starts a Postgres of its own without a DSN.
-Each document of a set is one passage. Figures are R@1/R@5; then milliseconds a question.
+`python -m eval.keywords [--dsn DSN] [--only NAME] [--pool]` starts a Postgres of its own without a
+DSN. Each document of a set is one passage. Figures are R@1/R@5; then milliseconds a question.
+`--pool`: all sets, in all languages, lie in one project, each in the way of the others.
 """
 
 import argparse
@@ -50,13 +51,14 @@ class Set:
 
 
 def read(folder: Path, *, title: bool) -> Set:
-    """A set in the format of the data's README."""
+    """A set in the format of the data's README; ids are the same in all languages of a set."""
+    prefix = f"{folder.parent.name}/{folder.name}:"
     relevant: dict[str, set[str]] = defaultdict(set)
     for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
         query, document, _ = line.split("\t")
-        relevant[query].add(document)
+        relevant[query].add(f"{prefix}{document}")
     documents = [
-        (d["_id"], f"{d['title']}\n{d['text']}" if title else d["text"], d["lang"][:2])
+        (f"{prefix}{d['_id']}", f"{d['title']}\n{d['text']}" if title else d["text"], d["lang"][:2])
         for d in _rows(folder / "corpus.jsonl")
     ]
     questions = [
@@ -122,22 +124,25 @@ async def load(database: "asyncpg.Pool[Any]", project: str, found: Set) -> None:
     )
 
 
-async def run(dsn: str, only: str) -> None:
+async def run(dsn: str, only: str, *, pooled: bool) -> None:
     """Print one line for each set."""
     database = await pool(dsn)
     index = KeywordIndex(database)
     print(f"{'R@1/R@5 ms':26}{'plain words':20}" + "".join(f"{m:20}" for m in get_args(Mode)))
-    for name, variant, title in SETS:
-        if only not in f"{name}/{variant}":
-            continue
-        found = read(DATA / name / variant, title=title)
-        project = f"{name}-{variant}".lower()
-        await load(database, project, found)
+    sets = [read(DATA / name / variant, title=title) for name, variant, title in SETS]
+    for found in sets:
+        await load(database, _project(found, pooled=pooled), found)
+    for found in [found for found in sets if only in found.name]:
+        project = _project(found, pooled=pooled)
         columns = [await measure(found.questions, plain_bm25(found.documents))]
         for mode in get_args(Mode):
             columns.append(await measure(found.questions, _leg(index, project, mode)))
         print(f"{found.name:26}" + "".join(f"{column:20}" for column in columns), flush=True)
     await database.close()
+
+
+def _project(found: Set, *, pooled: bool) -> str:
+    return "pool" if pooled else found.name.replace("/", "-").lower()
 
 
 def _leg(index: KeywordIndex, project: str, mode: Mode) -> Search:
@@ -173,11 +178,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dsn", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--pool", action="store_true")
     options = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit(f"no evaluation data in {DATA}")
     with postgres(options.dsn) as dsn:
-        asyncio.run(run(dsn, options.only))
+        asyncio.run(run(dsn, options.only, pooled=options.pool))
 
 
 if __name__ == "__main__":
