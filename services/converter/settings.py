@@ -42,8 +42,8 @@ class ConverterSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")
 
-    wall_seconds: float = Field(default=300, gt=0, description="Longest time for one document")
-    cpu_seconds: int = Field(default=600, gt=0, description="Most processor time for one document")
+    wall_seconds: float = Field(default=900, gt=0, description="Longest time for one document")
+    cpu_seconds: int = Field(default=1200, gt=0, description="Most processor time for one document")
     memory_mib: int = Field(default=3072, ge=512, description="Most memory of the parsing process")
     max_file_mib: int = Field(default=512, gt=0, description="Largest file that is parsed")
     max_output_mib: int = Field(default=256, gt=0, description="Largest parse that is taken back")

@@ -109,6 +109,9 @@ class HeuristicLayout(BaseLayoutModel):
         self.sizes[page.page_no] = turn.size
         words = list(_words(page.parsed_page, hidden, turn))
         blocks = blocks_of_page(words, _rules(page, turn))
+        for line in (line for block in blocks for line in block.lines):
+            # A long document has millions of words; its lines are enough from here on.
+            line.words = []
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
 
 

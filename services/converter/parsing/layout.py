@@ -91,6 +91,7 @@ class Block:
     size: float = 0
     bold: bool = False
     italic: bool = False
+    upright: bool = True
     column: int = 0
     space_above: float = 0
     lines: list[Line] = field(default_factory=list)
@@ -415,6 +416,7 @@ def _text_block(lines: list[Line], column: int) -> Block:
         size=_main_size(word for line in lines for word in line.words),
         bold=all(line.bold for line in lines),
         italic=all(line.italic for line in lines),
+        upright=all(word.upright for line in lines for word in line.words),
         column=column,
         lines=lines,
     )

@@ -16,6 +16,7 @@ from services.converter.settings import ParseOptions
 
 OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
 _FEW_LETTERS = 12
+_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
 _NO_TITLE = re.compile(
     r"\W*(?:untitled|unbekannt|anonymous|microsoft word|document\d*|slide \d+)\W*", re.I
 )
@@ -128,6 +129,9 @@ def _convert(
         raise Refusal("corrupt-document", "the PDF cannot be read") from error
     if result.status not in {ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS}:
         raise Refusal("corrupt-document", "the PDF cannot be read")
+    if any(_OUT_OF_MEMORY.search(error.error_message) for error in result.errors):
+        # docling would leave out the page and go on; a document with holes helps nobody.
+        raise MemoryError
     lost = sorted({error.page_no for error in result.errors if error.page_no})
     warnings = [f"pages that could not be read: {_ranges(frozenset(lost))}"] if lost else []
     return result.document, warnings
@@ -137,6 +141,7 @@ def _convert(
 def _converter(artifacts: Path | None, ocr: bool) -> Any:
     """A converter; building one loads the models, so it is kept."""
     from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
+    from docling.datamodel.backend_options import ThreadedDoclingParseBackendOptions
     from docling.datamodel.base_models import InputFormat
     from docling.datamodel.pipeline_options import (
         HeadingHierarchyOptions,
@@ -150,6 +155,10 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
         do_ocr=ocr,
         ocr_options=TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
         accelerator_options=AcceleratorOptions(num_threads=2, device=AcceleratorDevice.CPU),
+        queue_max_size=2,
+        layout_batch_size=1,
+        ocr_batch_size=1,
+        table_batch_size=1,
     )
     if artifacts is not None:
         pipeline.artifacts_path = artifacts
@@ -166,6 +175,14 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
         option = PdfFormatOption(
             pipeline_cls=plugin.HeuristicPdfPipeline, pipeline_options=pipeline
         )
+    # The parser must not run far ahead of us: each page that it holds takes megabytes.
+    option.backend_options = ThreadedDoclingParseBackendOptions.model_validate(
+        {
+            "parser_threads": 1,
+            "max_concurrent_results": 4,
+            "release_native_memory_every_n_pages": 16,
+        }
+    )
     return DocumentConverter(
         allowed_formats=[InputFormat.PDF], format_options={InputFormat.PDF: option}
     )

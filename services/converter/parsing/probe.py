@@ -23,6 +23,7 @@ _SAME_COLOUR = 14
 _TINY_POINTS = 1.6
 _MOST_WORDS = 30_000
 _MOST_OUTLINE = 5000
+_NO_LETTER = frozenset("\0\ufffe\uffff\ufffd")
 
 
 class Box(NamedTuple):
@@ -135,47 +136,65 @@ class _Word:
     size: float
     invisible: bool
 
+    def add(self, other: "_Word") -> None:
+        """Take in a letter."""
+        self.left, self.right = min(self.left, other.left), max(self.right, other.right)
+        self.top, self.bottom = min(self.top, other.top), max(self.bottom, other.bottom)
+        self.text += other.text
+
 
 def _words(page: Any, height: float) -> Iterator[_Word]:
     """Words with the box of their glyphs, in the page's own order."""
     text_page = page.get_textpage()
     rotated = page.get_rotation()
+    paint = _Paint(text_page)
     try:
         word: _Word | None = None
         for index in range(min(text_page.count_chars(), _MOST_WORDS * 8)):
             letter = chr(raw.FPDFText_GetUnicode(text_page, index))
-            if letter.isspace() or letter in "\0\ufffe\uffff":
-                if word:
-                    yield word
-                word = None
-                continue
-            box = _letter_box(text_page, index)
+            box = (
+                None if letter.isspace() or letter in _NO_LETTER else _letter_box(text_page, index)
+            )
             if box is None:
+                if word and letter.isspace():
+                    yield word
+                    word = None
                 continue
             if rotated:
                 box = _turned(page, box, rotated)
-            left, bottom, right, top = box
-            size = _font_size(text_page, index)
-            invisible = _is_invisible(text_page, index)
-            apart = word is not None and (
-                invisible != word.invisible or abs((height - bottom) - word.bottom) > word.size + 1
-            )
-            if apart and word:
-                yield word
-                word = None
+            size, invisible = paint.of(index)
+            one = _Word(box[0], height - box[3], box[2], height - box[1], letter, size, invisible)
             if word is None:
-                word = _Word(left, height - top, right, height - bottom, letter, size, invisible)
+                word = one
+            elif invisible != word.invisible or abs(one.bottom - word.bottom) > word.size + 1:
+                yield word
+                word = one
             else:
-                word.left, word.right = min(word.left, left), max(word.right, right)
-                word.top, word.bottom = (
-                    min(word.top, height - top),
-                    max(word.bottom, height - bottom),
-                )
-                word.text += letter
+                word.add(one)
         if word:
             yield word
     finally:
         text_page.close()
+
+
+class _Paint:
+    """Size and visibility of letters; those of one text object share them."""
+
+    def __init__(self, text_page: Any) -> None:
+        self._text_page = text_page
+        self._known: dict[int, tuple[float, bool]] = {}
+
+    def of(self, index: int) -> tuple[float, bool]:
+        text_object = raw.FPDFText_GetTextObject(self._text_page, index)
+        key = ctypes.cast(text_object, ctypes.c_void_p).value if text_object else None
+        if key is None:
+            return _font_size(self._text_page, index), False
+        if key not in self._known:
+            self._known[key] = (
+                _font_size(self._text_page, index),
+                _is_invisible(self._text_page, index, text_object),
+            )
+        return self._known[key]
 
 
 def _letter_box(text_page: Any, index: int) -> tuple[float, float, float, float] | None:
@@ -207,10 +226,9 @@ def _font_size(text_page: Any, index: int) -> float:
     return size
 
 
-def _is_invisible(text_page: Any, index: int) -> bool:
+def _is_invisible(text_page: Any, index: int, text_object: Any) -> bool:
     """Text that paints nothing: render mode 3 or 7, or a transparent colour."""
-    text_object = raw.FPDFText_GetTextObject(text_page, index)
-    if text_object and raw.FPDFTextObj_GetTextRenderMode(text_object) in {3, 7}:
+    if raw.FPDFTextObj_GetTextRenderMode(text_object) in {3, 7}:
         return True
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
     known = raw.FPDFText_GetFillColor(text_page, index, red, green, blue, alpha)

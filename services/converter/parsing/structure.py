@@ -247,7 +247,7 @@ def _could_head(block: Block) -> bool:
         and letters * 2 >= len(text.replace(" ", ""))
         and not _CAPTION.match(text)
         and not BULLET.match(text)
-        and all(word.upright for line in block.lines for word in line.words)
+        and block.upright
     )
 
 
