@@ -61,7 +61,8 @@ def create_app(
     if accounts is None and pool is not None:
         accounts = Accounts(pool, session_hours=settings.session_hours)
     access, upstream, t = Access(settings, accounts), Upstream(settings), english()
-    site = Site(access, upstream, view.environment(t), t, Log(pool).head if pool else _nothing)
+    head = Log(pool).head if pool else _nothing
+    site = Site(access, upstream, view.environment(t), t, head, settings.max_upload_bytes)
     app = FrontDoor(
         settings,
         title="citelog",

@@ -25,6 +25,7 @@ from contracts.http import (
 from kernel.errors import Refusal
 from services.ui import markdown, view
 from services.ui.access import check_origin, check_token
+from services.ui.front import Relay
 from services.ui.identity import Person, utcnow
 from services.ui.site import Site
 from services.ui.upstream import parse
@@ -33,6 +34,8 @@ BODY_LIMIT = 32 << 20
 PAGE_SIZE = 50
 MAX_FILES = 200
 NEW_SECONDS = 3.0
+FORM_BYTES = 1 << 20
+DEPTHS = (10, 30, 100)
 
 
 def router(site: Site) -> APIRouter:
@@ -47,10 +50,9 @@ def router(site: Site) -> APIRouter:
 
 def is_fragment(request: Request) -> bool:
     """Whether HTMX asks for a part of the page only."""
-    return (
-        request.headers.get("hx-request") == "true"
-        and request.headers.get("hx-request-type", "partial") == "partial"
-    )
+    get = request.headers.get
+    whole = get("hx-history-restore-request") or get("hx-request-type", "partial") != "partial"
+    return get("hx-request") == "true" and not whole
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class Question:
     as_of: str = ""
     project: str = "default"
     historical: bool = False
+    depth: int = DEPTHS[0]
+
+    def deeper(self) -> str | None:
+        """The same question with more passages, as a link; None at the end."""
+        more = next((d for d in DEPTHS if d > self.depth), None)
+        if more is None:
+            return None
+        options = {"as_of": self.as_of, "historical": "1" if self.historical else ""}
+        query = {"q": self.q, "project": self.project, **options, "depth": str(more)}
+        return "/?" + urlencode({k: v for k, v in query.items() if v})
 
     @property
     def given(self) -> bool:
@@ -75,7 +87,7 @@ class Question:
         try:
             return QueryRequest(
                 query=self.q,
-                top_k=10,
+                top_k=self.depth,
                 as_of=self.as_of or None,
                 include_historical=self.historical,
                 project=self.project,
@@ -93,6 +105,7 @@ def question_of(request: Request) -> Question:
         as_of=get("as_of", "").strip(),
         project=get("project", "").strip() or "default",
         historical=get("historical") == "1",
+        depth=next((d for d in DEPTHS if str(d) == get("depth")), DEPTHS[0]),
     )
 
 
@@ -120,6 +133,7 @@ def _add_search(pages: APIRouter, site: Site) -> None:
             reply=reply,
             refusal=refusal,
             empty=empty,
+            deeper=question.deeper() if reply and len(reply.results) >= question.depth else None,
             cards=view.cards(reply.results, question.q, utcnow()) if reply else [],
         )
 
@@ -191,6 +205,7 @@ def _add_upload(pages: APIRouter, site: Site) -> None:
         check_origin(request)
         if not site.may(person, "editor"):
             raise Refusal("forbidden", "this needs the role editor", status=403)
+        check_length(request, site.max_upload_bytes + FORM_BYTES)
         # Starlette keeps each file on disk beyond 1 MB.
         async with request.form(max_files=MAX_FILES, max_fields=20) as form:
             check_token(person.csrf, form.get("csrf"))
@@ -219,6 +234,19 @@ def _add_upload(pages: APIRouter, site: Site) -> None:
             JobView, "search", f"/jobs/{site.checked_id(job_id)}", person.actor
         )
         return site.page(request, "_job.html", person, job=found)
+
+
+def check_length(request: Request, limit: int) -> None:
+    """A form is kept on disk until it is passed on, so its length must be known and fit.
+
+    Raises:
+        Refusal: `length-required` (411) or `upload-too-large` (413).
+    """
+    declared = request.headers.get("content-length", "")
+    if not declared.isdecimal():
+        raise Refusal("length-required", "send a Content-Length", status=411)
+    if int(declared) > limit:
+        raise Refusal("upload-too-large", f"more than {limit} bytes in one form", status=413)
 
 
 @dataclass(frozen=True)
@@ -305,11 +333,10 @@ def _add_document(pages: APIRouter, site: Site) -> None:
     async def raw(request: Request, key: str) -> Response:
         """The canonical text, for people who have no key."""
         person = await site.signed_in(request)
-        body = await site.upstream.read(
-            "search", "GET", f"/documents/{site.checked_id(key)}/body", person.actor,
-            limit=1 << 30,
-        )  # fmt: skip
-        return Response(body, media_type="text/plain; charset=utf-8")
+        path = f"/documents/{site.checked_id(key)}/body"
+        reply = Relay(await site.upstream.stream("search", path, person.actor), None)
+        reply.headers["content-type"] = "text/plain; charset=utf-8"
+        return reply
 
 
 async def _document(site: Site, person: Person, key: str, patience: float) -> DocumentView:

@@ -33,6 +33,9 @@ class UiSettings(BaseSettings):
         default="",
         description="Host names under which people reach this page, comma-separated, no ports",
     )
+    max_upload_bytes: int = Field(
+        default=512 * 1024 * 1024, description="largest file that is taken"
+    )
     session_hours: float = Field(
         default=12, gt=0, le=168, description="A sign-in ends after this many hours"
     )

@@ -40,8 +40,10 @@ class Site:
         env: Environment,
         t: Strings,
         head: Callable[[], Awaitable[int]],
+        max_upload_bytes: int,
     ) -> None:
         self.access, self.upstream, self.t = access, upstream, t
+        self.max_upload_bytes = max_upload_bytes
         self.position = head
         self._env = env
 
@@ -105,6 +107,10 @@ def local_path(value: str | None) -> str:
 
 
 def _wanted(request: Request) -> str:
-    if request.method != "GET" or request.headers.get("hx-request") == "true":
+    """The page that the person looks at: what a partial request would change, else the request."""
+    if current := request.headers.get("hx-current-url"):
+        url = urlsplit(current)
+        return local_path(url.path + (f"?{url.query}" if url.query else ""))
+    if request.method != "GET":
         return "/"
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")

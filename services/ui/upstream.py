@@ -93,6 +93,18 @@ class Upstream:
             return body
         raise refusal_of(service, response.status_code, body)
 
+    async def stream(self, service: str, path: str, actor: str) -> httpx.Response:
+        """A good answer to a GET with its body unread; the caller closes it. Raises as `read`."""
+        answer = await self.open(
+            service, "GET", path, headers=self.headers(actor), timeout=PAGE_TIMEOUT
+        )
+        if answer.is_success:
+            return answer
+        try:
+            raise refusal_of(service, answer.status_code, await _at_most(answer, 1 << 20))
+        finally:
+            await answer.aclose()
+
     async def get(
         self,
         model: type[M],

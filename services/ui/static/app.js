@@ -304,7 +304,12 @@
   if (matchMedia("(max-width: 60rem)").matches) {
     $$(".outline > details, .side > details").forEach((part) => { part.open = false; });
   }
-  document.addEventListener("htmx:after:swap", () => { wake(); listen(); });
+  document.addEventListener("htmx:after:swap", () => {
+    wake();
+    listen();
+    const count = $("#results .count strong, #results .empty strong");
+    if (count) say(count.textContent);
+  });
   document.addEventListener("htmx:before:request", () => $("#results")?.setAttribute("aria-busy", "true"));
   document.addEventListener("htmx:finally:request", () => $("#results")?.setAttribute("aria-busy", "false"));
 })();

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -108,6 +109,32 @@ async def test_htmx_gets_the_results_alone(person: httpx.AsyncClient, fake: Fake
     assert part.text.count('class="card"') == 1
     assert "<html" not in part.text
     assert "HX-Request" in part.headers["vary"]
+
+
+async def test_htmx_that_goes_back_in_history_gets_the_whole_page(
+    person: httpx.AsyncClient,
+) -> None:
+    for more in ({"hx-request-type": "full"}, {"hx-history-restore-request": "true"}):
+        assert "<html" in (await person.get("/?q=fine", headers={**HTMX, **more})).text
+
+
+async def test_htmx_without_a_session_goes_to_the_sign_in_and_back(
+    browser: httpx.AsyncClient,
+) -> None:
+    current = {"hx-current-url": "http://127.0.0.1/ui/documents?project=a"}
+    answer = await browser.get("/ui/documents", headers={**HTMX, **current})
+
+    assert answer.headers["hx-redirect"] == "/ui/sign-in?next=%2Fui%2Fdocuments%3Fproject%3Da"
+
+
+async def test_more_passages_are_a_link_away(person: httpx.AsyncClient, fake: Fake) -> None:
+    fake.hits = [hit("Infringements")] * 10
+    page = (await person.get("/?q=fine&historical=1")).text
+    link = re.search(r'href="(/\?q=fine[^"]+depth=30)"', page)
+    assert link
+    await person.get(link[1].replace("&amp;", "&"))
+    asked = json.loads(fake.last("/query").body)
+    assert (asked["top_k"], asked["include_historical"]) == (30, True)
 
 
 async def test_a_part_of_citelog_that_is_down_is_explained(
@@ -346,6 +373,28 @@ async def test_a_document_of_a_moment_ago_is_waited_for(
     answer = await person.get(f"/ui/documents/{version().version_id}?new")
 
     assert answer.status_code == 200
+
+
+async def test_a_form_that_would_fill_the_disk_is_refused_before_it_is_read(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"--x\r\n"
+
+    unknown = await person.post("/ui/upload", headers=headers, content=endless())
+    headers["content-length"] = str(10 << 30)
+    host, port = str(person.base_url.host), int(person.base_url.port or 0)
+    reader, writer = await asyncio.open_connection(host, port)
+    cookie = f"Cookie: kb_session={person.cookies['kb_session']}\r\n"
+    lines = "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+    writer.write(f"POST /ui/upload HTTP/1.1\r\nHost: {host}\r\n{cookie}{lines}\r\n".encode())
+    large = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    writer.close()
+
+    assert unknown.status_code == 411
+    assert large.startswith(b"HTTP/1.1 413")
 
 
 async def test_a_form_without_files_is_explained(person: httpx.AsyncClient, fake: Fake) -> None:
