@@ -43,6 +43,8 @@ class QueryRequest(Body):
     as_of: AsOf | None = None
     include_historical: bool = False
     project: Project = "default"
+    min_score: float | None = Field(None, ge=0, le=1)
+    """Drop passages that the reranker scores below; without a reranking it says nothing."""
 
 
 class Hit(Body):
@@ -80,6 +82,8 @@ class QueryReply(Body):
     score_kind: Literal["rrf", "rerank"]
     position: int
     """The log position that the answer reflects."""
+    rerank_skipped: str | None = None
+    """Why a configured reranker did not order the hits: loading, busy, late, failed or away."""
 
 
 Status = Literal[

@@ -25,6 +25,7 @@ from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.projection import Projection
+from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 
 QUERY_BYTES = 64 * 1024
@@ -138,10 +139,21 @@ async def build(env: Env) -> Service:
     """Search, with the read projection running beside it."""
     projection = Projection(env.log, env.blobs)
     embedder, vectors = await shared_embedder(env), await shared_vectors(env)
-    engine = Engine(env.log, projection, embedder, vectors, SearchSettings().keyword_mode)
+    reranking = RerankerSettings()
+    reranker = open_reranker(reranking)
+    engine = Engine(
+        env.log,
+        projection,
+        embedder,
+        vectors,
+        mode=SearchSettings().keyword_mode,
+        reranker=reranker,
+        rerank_top=reranking.reranker_top,
+    )
     documents = Documents(env.log, env.blobs)
     return Service(
         "search",
         app=create_app(env, engine, documents, projection),
         background=(projection.run,),
+        on_stop=(reranker.aclose,) if reranker else (),
     )

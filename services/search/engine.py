@@ -1,7 +1,7 @@
 """A question through both legs, fused, checked against validity, fenced."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,9 @@ from kernel.keywords import Mode, query_terms
 from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
 from kernel.vectors import VectorFilter, VectorIndex, collection_name
-from services.search.domain import Fused, fence, rrf
+from services.search.domain import Fused, fence, moment_of, rrf
 from services.search.projection import Projection
+from services.search.rerank import Reranker, by_reading
 
 CANDIDATES = 50
 """Passages that each leg brings to the fusion."""
@@ -36,6 +37,15 @@ class Scope:
         return VectorFilter(as_of=self.moment, include_historical=self.moment is None)
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that both legs brought and Postgres confirmed."""
+
+    fused: Fused[Key]
+    row: Any
+    rerank_score: float | None = None
+
+
 class Engine:
     """Answers `QueryRequest`s."""
 
@@ -45,27 +55,42 @@ class Engine:
         projection: Projection,
         embedder: Embedder,
         vectors: VectorIndex,
-        mode: Mode,
+        *,
+        mode: Mode = "or",
+        reranker: Reranker | None = None,
+        rerank_top: int = 10,
     ) -> None:
         self._pool = event_log.pool
         self._projection = projection
         self._embedder, self._vectors = embedder, vectors
         self._sql = queries("services.search", "queries")
         self._keywords = KeywordIndex(event_log.pool)
-        self._mode = mode
+        self._mode: Mode = mode
+        self._reranker, self._rerank_top = reranker, rerank_top
 
     async def query(self, request: QueryRequest) -> QueryReply:
         """Passages for a question, best first. An unknown project has none."""
         position = await self._projection.position()
         generation = await self._sql.active(self._pool, project=request.project)
-        hits: list[Hit] = []
+        candidates: list[Candidate] = []
         if generation is not None:
-            moment = None if request.include_historical else request.as_of or datetime.now(UTC)
-            scope = Scope(request.project, generation, moment)
-            hits = await self._search(request, scope)
-        return QueryReply(results=hits, reranked=False, score_kind="rrf", position=position)
+            moment = moment_of(
+                request.as_of,
+                include_historical=request.include_historical,
+                now=datetime.now(UTC),
+            )
+            candidates = await self._search(request, Scope(request.project, generation, moment))
+        candidates, skipped = await self._reranked(request, candidates)
+        reranked = self._reranker is not None and skipped is None and bool(candidates)
+        return QueryReply(
+            results=[_hit(c, request.project) for c in candidates[: request.top_k]],
+            reranked=reranked,
+            score_kind="rerank" if reranked else "rrf",
+            position=position,
+            rerank_skipped=skipped,
+        )
 
-    async def _search(self, request: QueryRequest, scope: Scope) -> list[Hit]:
+    async def _search(self, request: QueryRequest, scope: Scope) -> "list[Candidate]":
         depth = max(CANDIDATES, request.top_k)
         dense, keyword = await asyncio.gather(
             self._dense(request.query, scope, depth), self._keyword(request.query, scope, depth)
@@ -73,8 +98,26 @@ class Engine:
         fused = rrf(dense, keyword)
         with QUERY_SECONDS.labels("passages").time():
             rows = await self._passages([f.key for f in fused], scope)
-        valid = [f for f in fused if f.key in rows][: request.top_k]
-        return [_hit(f, rows[f.key], scope.project) for f in valid]
+        return [Candidate(f, rows[f.key]) for f in fused if f.key in rows]
+
+    async def _reranked(
+        self, request: QueryRequest, candidates: "list[Candidate]"
+    ) -> "tuple[list[Candidate], str | None]":
+        """The first candidates by the cross-encoder; or as they were, with the reason."""
+        if self._reranker is None or not candidates:
+            return candidates, None
+        texts = [c.row["text"] for c in candidates[: self._rerank_top]]
+        with QUERY_SECONDS.labels("rerank").time():
+            reading = await self._reranker.read(request.query, texts)
+        if reading.skipped is not None:
+            return candidates, reading.skipped
+        # What was not read has no comparable score, so it is not among the answers.
+        read = [
+            replace(c, rerank_score=score)
+            for c, score in by_reading(candidates, reading.scores)
+            if score is not None and score >= (request.min_score or 0)
+        ]
+        return read, None
 
     async def _dense(self, query: str, scope: Scope, depth: int) -> list[Key]:
         with QUERY_SECONDS.labels("embed").time():
@@ -109,7 +152,8 @@ class Engine:
         return {(r["version_id"], r["chunk_id"]): r async for r in rows}
 
 
-def _hit(fused: "Fused[Key]", row: Any, project: str) -> Hit:
+def _hit(candidate: Candidate, project: str) -> Hit:
+    fused, row, rerank_score = candidate.fused, candidate.row, candidate.rerank_score
     return Hit(
         chunk_id=row["chunk_id"],
         source_id=row["source_id"],
@@ -118,8 +162,9 @@ def _hit(fused: "Fused[Key]", row: Any, project: str) -> Hit:
         byte_end=row["byte_end"],
         valid_until=row["valid_until"],
         text=fence(row["text"]),
-        score=fused.score,
+        score=fused.score if rerank_score is None else rerank_score,
         rrf_score=fused.score,
+        rerank_score=rerank_score,
         document_id=row["document_id"],
         version_id=row["version_id"],
         project=project,

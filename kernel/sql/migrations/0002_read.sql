@@ -85,7 +85,8 @@ CREATE TABLE read.chunk (
   point_id     uuid NOT NULL,
   PRIMARY KEY (project, generation, version_id, chunk_id)
 );
-CREATE INDEX chunk_terms ON read.chunk USING gin (terms);
+-- A short pending list: a search reads it from end to end (32 ms with the default, 0.4 ms so).
+CREATE INDEX chunk_terms ON read.chunk USING gin (terms) WITH (gin_pending_list_limit = 256);
 CREATE INDEX chunk_point ON read.chunk (point_id);
 
 -- Generations of a project's index, and the pointer that a query reads once.
