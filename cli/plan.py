@@ -38,7 +38,13 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "indexer": ("KB_API_KEY", "KB_CONCURRENCY", *_VECTORS),
     "search": ("KB_API_KEY", "KB_RERANKER*", *_VECTORS),
-    "ui": ("KB_API_KEY", "KB_BOOTSTRAP_PASSWORD", "KB_PUBLIC_HOST", "KB_SESSION_*"),
+    "ui": (
+        "KB_API_KEY",
+        "KB_BOOTSTRAP_PASSWORD",
+        "KB_FORWARDED_*",
+        "KB_PUBLIC_HOST",
+        "KB_SESSION_*",
+    ),
 }
 """Names or patterns of what a service may have besides `KB_<SERVICE>_*`."""
 _WITHOUT_BLOBS = frozenset({"relay", "ui"})

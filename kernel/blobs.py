@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,12 @@ class Blobs:
         return name
 
     async def put_stream(
-        self, chunks: AsyncIterable[bytes], *, limit: int, check: Callable[[bytes], None]
+        self,
+        chunks: AsyncIterable[bytes],
+        *,
+        limit: int,
+        check: Callable[[bytes], None],
+        confirm: Callable[[], Awaitable[None]],
     ) -> Stored:
         """Store a stream without ever holding it in memory.
 
@@ -70,6 +75,7 @@ class Blobs:
             chunks: the bytes.
             limit: most bytes to take.
             check: sees the first bytes before the rest is taken; may raise a `Refusal`.
+            confirm: is awaited when all bytes are there and have no name yet; may raise one too.
 
         Raises:
             Refusal: `empty-document`, or `too-large` as soon as the limit is passed; nothing stays.
@@ -94,6 +100,7 @@ class Blobs:
                 if not checked:
                     check(head)
                 name = digest.hexdigest()
+                await confirm()
                 await self._publish(temporary, name)
         except BaseException:
             await self._discard(temporary)

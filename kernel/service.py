@@ -233,6 +233,8 @@ def _server(services: list[Service], env: Env) -> Any:
         port=env.settings.port,
         log_config=None,
         access_log=False,
+        proxy_headers=bool(env.settings.forwarded_allow_ips),
+        forwarded_allow_ips=env.settings.forwarded_allow_ips or None,
         lifespan="on",
         timeout_graceful_shutdown=5,
     )

@@ -20,6 +20,9 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(0, description="port to listen on; 0 lets the system choose")
     api_key: SecretStr = Field(SecretStr(""), description="key of the HTTP API; closed without one")
+    forwarded_allow_ips: str = Field(
+        "", description="addresses of proxies whose X-Forwarded-For is believed; empty: none"
+    )
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR")
     log_format: str = Field("json", pattern="^(json|text)$", description="json or text")
     embedder: str = Field("bundled", description="bundled, hashed, a folder or a hub name")

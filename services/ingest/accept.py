@@ -59,20 +59,24 @@ async def _placed(offer: Offer, log: Log) -> Offer:
     come without a source key, and are known in the project, belong where they are.
     """
     if offer.supersedes:
-        return replace(offer, source=(await _target(offer, log)).source_key, returns=True)
+        target = await superseded(offer.project, offer.supersedes, log)
+        return replace(offer, source=target.source_key, returns=True)
     if offer.source:
         return replace(offer, returns=True)
     known = [r for r in await log.receipts(offer.source_id) if r.project == offer.project]
     return replace(offer, source=known[0].source_key if known else offer.source_id)
 
 
-async def _target(offer: Offer, log: Log) -> DocumentReceived:
-    id_ = offer.supersedes or ""
-    found = [r for r in await log.receipts(id_) if r.project == offer.project]
+async def superseded(project: str, id_: str, log: Log) -> DocumentReceived:
+    """The version that `id_` names: a version id, a document id, or a `source_id` of the project.
+
+    Raises:
+        Refusal: `unknown-version`.
+    """
+    found = [r for r in await log.receipts(id_) if r.project == project]
     if not found:
         events = [e.event() for e in await log.stream(f"document-{id_}")]
-        receipts = [e for e in events if isinstance(e, DocumentReceived)]
-        found = [r for r in receipts if r.project == offer.project]
+        found = [e for e in events if isinstance(e, DocumentReceived) and e.project == project]
     if not found:
         raise Refusal("unknown-version", "there is no such version to supersede", status=404)
     return found[-1]

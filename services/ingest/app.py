@@ -1,6 +1,7 @@
 """Composition root of ingest: `POST /documents`."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -13,9 +14,9 @@ from kernel.cache import ParseCache
 from kernel.errors import Refusal
 from kernel.media import SUPPORTED, sniff
 from kernel.service import Env, Service
-from kernel.web import actor, create_api
+from kernel.web import actor, create_api, role
 from services.ingest import handlers
-from services.ingest.accept import Offer, accept
+from services.ingest.accept import Offer, accept, superseded
 from services.ingest.domain import Identity, checked_name, stated_valid_from
 from services.ingest.upload import Multipart
 
@@ -34,6 +35,19 @@ class Form(BaseModel):
     valid_from: ValidFrom | None = None
     trusted: bool = False
     lane: Lane = "live"
+
+
+@dataclass(frozen=True)
+class Who:
+    """The caller, as the front door says."""
+
+    actor: str
+    role: str
+
+    @classmethod
+    def of(cls, request: Request) -> "Who":
+        """Of a request."""
+        return cls(actor(request), role(request))
 
 
 class Uploads:
@@ -56,7 +70,7 @@ class Uploads:
         if kind == "application/json":
             return await self._text(request)
         form = Multipart(request.headers, request.stream())
-        return await self._store(form.file(), form, actor(request))
+        return await self._store(form.file(), form, Who.of(request))
 
     async def _text(self, request: Request) -> Accepted:
         body = b""
@@ -70,13 +84,13 @@ class Uploads:
             yield upload.text.encode()
 
         fields = upload.model_dump(exclude={"text", "name"})
-        return await self._store(once(), _Named(upload.name, fields), actor(request), via="text")
+        return await self._store(once(), _Named(upload.name, fields), Who.of(request), via="text")
 
     async def _store(
         self,
         chunks: AsyncIterator[bytes],
         form: "Multipart | _Named",
-        who: str,
+        who: "Who",
         via: Any = "upload",
     ) -> Accepted:
         def check(head: bytes) -> None:
@@ -84,7 +98,16 @@ class Uploads:
             if media_type not in SUPPORTED:
                 raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
 
-        stored = await self._env.blobs.put_stream(chunks, limit=self._limit, check=check)
+        async def confirm() -> None:
+            asked = _validated(Form.model_validate, form.fields)
+            if asked.trusted and who.role != "admin":
+                raise Refusal("forbidden", "only an admin may bypass the scan", status=403)
+            if asked.supersedes:
+                await superseded(asked.project, asked.supersedes, self._env.log)
+
+        stored = await self._env.blobs.put_stream(
+            chunks, limit=self._limit, check=check, confirm=confirm
+        )
         fields = _validated(Form.model_validate, form.fields)
         name = checked_name(form.name)
         media_type = sniff(stored.head, name)
@@ -100,7 +123,7 @@ class Uploads:
             trusted=fields.trusted,
             lane=fields.lane,
             via=via,
-            actor=who,
+            actor=who.actor,
         )
         return await accept(offer, self._env.log, self._identity)
 

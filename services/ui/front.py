@@ -37,7 +37,8 @@ HOP_BY_HOP = frozenset({
     "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
 NOT_FORWARDED = HOP_BY_HOP | {
-    "host", "authorization", "cookie", "x-kb-actor", "x-csrf-token", "expect", "origin", "referer",
+    "host", "authorization", "cookie", "x-kb-actor", "x-kb-role",
+    "x-csrf-token", "expect", "origin", "referer",
 }  # fmt: skip
 NOT_RETURNED = HOP_BY_HOP | {"server", "date", "set-cookie"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
@@ -151,7 +152,7 @@ async def forward(
             route.service,
             request.method,
             path_of(route, request),
-            headers=forwarded_headers(request, upstream.headers(caller.actor)),
+            headers=forwarded_headers(request, upstream.headers(caller.actor, caller.role)),
             timeout=STREAM_TIMEOUT if route.stream else FORWARD_TIMEOUT,
             **({"content": request.stream()} if has_body else {}),
         )

@@ -31,9 +31,13 @@ class Upstream:
         """Close every connection."""
         await self._client.aclose()
 
-    def headers(self, actor: str) -> dict[str, str]:
+    def headers(self, actor: str, role: str = "viewer") -> dict[str, str]:
         """What tells an internal service who calls, and for whom."""
-        return {"authorization": f"Bearer {self._settings.key}", "x-kb-actor": actor}
+        return {
+            "authorization": f"Bearer {self._settings.key}",
+            "x-kb-actor": actor,
+            "x-kb-role": role,
+        }
 
     async def open(
         self,
