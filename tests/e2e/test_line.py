@@ -248,7 +248,7 @@ async def test_a_file_of_ten_gigabytes_is_refused_in_the_middle(stack: Stack) ->
         yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="big.md"\r\n\r\n'
         for _ in range(10 * 1024):
             sent += 1
-            yield bytes(1024 * 1024)
+            yield b"a" * (1024 * 1024)
 
     headers = {"content-type": "multipart/form-data; boundary=b"}
     async with stack.client(EarlyAnswerTransport()) as client:
