@@ -35,7 +35,8 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> tuple[str, BodyMet
     plain = _normalised(parsed.markdown)
     cleaned = _normalised(without_noise(plain, parsed.meta.media_type))
     body = _normalised(recover_headings(cleaned)) or _normalised(plain.replace("\f", "\n"))
-    title = parsed.meta.title or _first_heading(body) or fallback_title.strip()[:500]
+    # Not from the recovered headings: `Chapter I` is the title of no law.
+    title = parsed.meta.title or _first_heading(cleaned) or fallback_title.strip()[:500]
     return body, parsed.meta.model_copy(update={"title": title})
 
 

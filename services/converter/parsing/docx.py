@@ -15,13 +15,11 @@ from kernel.language import UNKNOWN
 from kernel.media import DOCX
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.wordml import Styles, clean, notes, parse_xml, text_of
 from services.converter.settings import ParseOptions
 
 _DOCUMENT = "word/document.xml"
-_NO_TITLE = re.compile(
-    r"(?:microsoft word|word document|untitled|document|dokument|документ|\W)*\d*(?:\.docx?)?", re.I
-)
 
 
 def parse_docx(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
@@ -47,12 +45,11 @@ def parse_docx(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[
     if not markdown.strip():
         raise Refusal("empty-document", "the document has no visible text")
     hidden += [HiddenText(kind="metadata", text=text) for text in properties.values()]
-    title = properties.get("title", "")
     meta = BodyMeta(
-        title="" if _NO_TITLE.fullmatch(title) else title[:500],
+        title=told_title(line(properties.get("title"))),
         language=UNKNOWN,
         media_type=DOCX,
-        author=properties.get("creator"),
+        author=line(properties.get("creator")) or None,
         date=properties.get("created"),
     )
     return ParsedDocument(markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta), []
@@ -114,11 +111,10 @@ def _converter() -> Any:
 
 
 def _convert(content: io.BytesIO) -> str:
-    from docling.datamodel.base_models import DocumentStream
-    from docling.exceptions import ConversionError
+    from docling.datamodel.base_models import ConversionStatus, DocumentStream
 
-    try:
-        result = _converter().convert(DocumentStream(name="document.docx", stream=content))
-    except (ConversionError, KeyError, ValueError) as error:
-        raise Refusal("corrupt-document", "the document cannot be read") from error
+    stream = DocumentStream(name="document.docx", stream=content)
+    result = _converter().convert(stream, raises_on_error=False)
+    if result.status != ConversionStatus.SUCCESS:
+        raise Refusal("corrupt-document", "the document cannot be read")
     return to_markdown(result.document)

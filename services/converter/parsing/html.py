@@ -15,6 +15,7 @@ from kernel.media import HTML
 from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.visibility import take_hidden
 from services.converter.settings import ParseOptions
 
@@ -26,7 +27,7 @@ _INLINE = [
     "abbr", "acronym", "cite", "q", "dfn", "var", "time", "bdi", "bdo", "s", "strike", "del",
     "label", "wbr", "center", "nobr",
 ]  # fmt: skip
-_BLOCK_PARENTS = ["p", "li", "td", "th", "dd", "dt", "h1", "h2", "h3", "h4", "h5", "h6"]
+_MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
 
 
 def parse_html(data: bytes, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
@@ -43,6 +44,7 @@ def parse_html(data: bytes, options: ParseOptions) -> tuple[ParsedDocument, list
     meta = _meta(source, soup)
     hidden = take_hidden(soup)
     reduce_to_content(soup, source)
+    _unfold_lists(soup)
     _flatten_inline(soup)
     markdown = _convert(str(soup))
     if not markdown.strip():
@@ -68,17 +70,28 @@ def _meta(source: str, soup: BeautifulSoup) -> BodyMeta:
     found = extract_metadata(source, date_config=dates, extensive=False)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     return BodyMeta(
-        title=_line(found.title) or _line(title),
+        title=told_title(line(found.title)) or told_title(line(title)),
         language=UNKNOWN,
         media_type=HTML,
-        author=_line(found.author) or None,
-        date=_line(found.date) or None,
-        publication=_line(found.sitename) or None,
+        author=line(found.author) or None,
+        date=line(found.date) or None,
+        publication=line(found.sitename) or None,
     )
 
 
-def _line(value: str | None) -> str:
-    return re.sub(r"\s+", " ", value or "").strip()[:500]
+def _unfold_lists(soup: BeautifulSoup) -> None:
+    """Tables that only set a mark beside its text, as official journals do, become paragraphs."""
+    for table in reversed(soup.find_all("table")):
+        rows = [row.find_all(["td", "th"], recursive=False) for row in table.find_all("tr")]
+        marks = [cells[0].get_text(strip=True) for cells in rows if len(cells) == 2]
+        if not rows or len(marks) < len(rows) or not all(map(_MARK.fullmatch, marks)):
+            continue
+        for cells, mark in zip(rows, marks, strict=True):
+            inner = cells[1].find(["p", "span", "div"], recursive=False) or cells[1]
+            inner.insert(0, NavigableString(f"{mark} "))
+            for child in list(cells[1].contents):
+                table.insert_before(child.extract())
+        table.decompose()
 
 
 def _flatten_inline(soup: BeautifulSoup) -> None:

@@ -12,15 +12,12 @@ from kernel.media import PDF
 from services.converter.parsers import tesseract_version
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.probe import PageProbe, Probe, probe
+from services.converter.parsing.properties import line, told_title
 from services.converter.settings import ParseOptions
 
 OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
 _FEW_LETTERS = 12
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
-_NO_TITLE = re.compile(
-    r"\W*(?:untitled|unbekannt|anonymous|microsoft word|document\d*|slide \d+)\W*", re.I
-)
-_FILE_NAME = re.compile(r"\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?|rtf|odt|fm|cdr)\b", re.I)
 
 
 def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
@@ -42,10 +39,10 @@ def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[s
         done = "read by tesseract" if ocr else "not read: tesseract is not installed"
         warnings.append(f"pages without text {_ranges(textless)}: {done}")
     meta = BodyMeta(
-        title=_title(found.info.get("Title", "")),
+        title=told_title(line(found.info.get("Title"))),
         language=UNKNOWN,
         media_type=PDF,
-        author=_line(found.info.get("Author", "")) or None,
+        author=line(found.info.get("Author")) or None,
         date=_date(found.info.get("CreationDate", "")),
         pages=len(found.pages),
     )
@@ -78,7 +75,7 @@ def _hidden(found: Probe) -> list[HiddenText]:
     for page in found.pages:
         texts += _hidden_of_page(page)
     values = (
-        _line(value) for key, value in found.info.items() if key not in {"CreationDate", "ModDate"}
+        line(value) for key, value in found.info.items() if key not in {"CreationDate", "ModDate"}
     )
     return list(
         dict.fromkeys([*texts, *(HiddenText(kind="metadata", text=v) for v in values if v)])
@@ -93,16 +90,6 @@ def _hidden_of_page(page: PageProbe) -> list[HiddenText]:
         else:
             texts.append(HiddenText(kind=word.kind, text=word.text))
     return texts
-
-
-def _line(value: str) -> str:
-    return re.sub(r"\s+", " ", value.replace("\0", "")).strip()[:500]
-
-
-def _title(value: str) -> str:
-    """The title property, unless a program filled it in."""
-    title = _line(value)
-    return "" if _NO_TITLE.fullmatch(title) or _FILE_NAME.search(title) else title
 
 
 def _date(value: str) -> str | None:

@@ -37,7 +37,14 @@ def parse_xml(data: bytes) -> Any:
     """
     if re.search(rb"<!(?:DOCTYPE|ENTITY)", data[:65536], re.IGNORECASE):
         raise Refusal("corrupt-document", "a part declares a document type")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+    # Comments of the markup go: docling does not expect them.
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:

@@ -126,3 +126,7 @@ def test_hostile_xml_is_refused(xml: bytes, code: str) -> None:
     with pytest.raises(Refusal) as refused:
         parse_xml(xml)
     assert refused.value.code == code
+
+
+def test_comments_of_the_markup_are_no_elements() -> None:
+    assert cleaned(f"<!-- c --><w:p><?pi x?>{run('seen')}</w:p>")[0] == "seen"
