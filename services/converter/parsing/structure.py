@@ -74,7 +74,9 @@ def structure(
             elements.append(_element(block, page.number, words))
             if _is_heading(block, body_size, body_bold, titles, crowded=crowded):
                 elements[-1].kind = "heading"
-                elements[-1].text = _one_line(elements[-1].text)
+                # `8. člen` looked like a list item; its number is part of the heading.
+                elements[-1].text = _one_line(f"{elements[-1].marker} {elements[-1].text}")
+                elements[-1].marker = ""
     elements = list(_joined(_notes_last(elements, pages, body_size), words))
     elements = list(_merged_headings(elements))
     _set_levels(elements, titles)
@@ -175,8 +177,10 @@ def _join(before: str, after: str, words: Counter[str]) -> str:
     if match is None or not after[:1].isalnum():
         return f"{before} {after}"
     rest = re.match(r"\w+(?:-\w+)*", after)
-    if rest is None or after[:1].isdigit() or rest[0].lower() in _SUSPENDED:
+    if rest is None or rest[0].lower() in _SUSPENDED:
         return f"{before} {after}"
+    if after[:1].isdigit():
+        return before + after
     stem = before[:-1]
     if before.endswith("\u00ad"):
         return stem + after

@@ -48,6 +48,13 @@ def test_articles_at_the_head_of_pages_are_headings() -> None:
     ]
 
 
+@pytest.mark.parametrize("heading", ["8. člen", "4. Zamuda in odškodnina", "a) Geltungsbereich"])
+def test_a_heading_keeps_its_number(heading: str) -> None:
+    elements = seen([page(1, [*line(heading, 50, 60, 14, bold=True), *body(100)])])
+    assert elements[0].kind in {"heading", "title"}
+    assert elements[0].text == heading
+
+
 def test_the_title_and_the_levels_come_from_size_and_law() -> None:
     words = [
         *line("The Great Act", 50, 60, 20), *line("Chapter I", 50, 100, 14),
@@ -133,7 +140,7 @@ def test_lists_keep_their_marks() -> None:
         (["state-of-the-", "art"], "state-of-the-art"),
         (["Baden-", "Württemberg"], "Baden-Württemberg"),
         (["Haupt-", "und Nebensatz"], "Haupt- und Nebensatz"),
-        (["pages 3-", "5"], "pages 3- 5"),
+        (["pages 3-", "5"], "pages 3-5"),
         (["soft\u00ad", "ware"], "software"),
         (["раз-", "мещение"], "размещение"),
         (["кто-", "то"], "кто-то"),
