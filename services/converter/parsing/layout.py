@@ -311,6 +311,18 @@ def _fills(spans: Sequence[tuple[float, float, int]], wide: float, least: int, s
     return full >= 0.4 and median(s[2] for s in spans) >= 3
 
 
+def _crosses(row: Sequence[Word | Table], x: float) -> bool:
+    """Something lies across `x`, or it falls into the narrow gap between two words of a line."""
+    if any(i.left < x < i.right for i in row):
+        return True
+    left = [i for i in row if i.right <= x]
+    right = [i for i in row if i.left >= x]
+    if not left or not right:
+        return False
+    sizes = [i.size for i in row if isinstance(i, Word)]
+    return min(i.left for i in right) - max(i.right for i in left) < 0.6 * max(sizes, default=0.0)
+
+
 def _zones(
     rows: Sequence[Sequence[Word | Table]], x: float
 ) -> Iterator[tuple[bool, list[Sequence[Word | Table]]]]:
@@ -318,7 +330,7 @@ def _zones(
     run: list[Sequence[Word | Table]] = []
     crossing = False
     for row in rows:
-        crosses = any(i.left < x < i.right for i in row)
+        crosses = _crosses(row, x)
         if run and crosses != crossing:
             yield crossing, run
             run = []

@@ -54,6 +54,8 @@ class Table:
     form: bool = False
 
 
+_Segment = tuple[float, float, list[_Word]]
+
 _TOUCH = 3.0
 _LEAST_ROWS = 3
 _MOST_RULES = 3000
@@ -73,7 +75,58 @@ def ruled_tables(words: Sequence[_Word], rules: Sequence[_Rule]) -> list[Table]:
         table = _grid_table(words, group)
         if table is not None:
             found.append(table)
+    for group in _parallel([r for r in rules if r.horizontal]):
+        table = _lined_table(words, group)
+        if table is not None and not any(_touch(table, other) for other in found):
+            found.append(table)
     return found
+
+
+def _parallel(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+    """Horizontal rules with the same ends, three or more, as printed tables have them."""
+    groups: list[list[_Rule]] = []
+    for rule in sorted(rules, key=lambda r: (r.top, r.left)):
+        for group in groups:
+            same = (
+                abs(group[0].left - rule.left) < _TOUCH
+                and abs(group[0].right - rule.right) < _TOUCH
+            )
+            if same:
+                group.append(rule)
+                break
+        else:
+            groups.append([rule])
+    return [g for g in groups if len(_merged(r.top for r in g)) >= 3]
+
+
+def _lined_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+    """A table between horizontal rules only: its columns are the stripes that stay blank."""
+    left, right = rules[0].left, rules[0].right
+    ys = _merged(r.top for r in rules)
+    inside = _words_in(words, (left - 2, ys[0], right + 2, ys[-1]))
+    lines = _read(inside)
+    # Text that reaches out of the rules, or hardly any: they divide something else.
+    if len(lines) < _LEAST_ROWS or any(w.left < left - 4 or w.right > right + 4 for w in inside):
+        return None
+    narrow = 0.45 * min(w.size for w in inside)
+    stripes = _stripes((w.left - narrow, w.right + narrow) for w in inside)
+    cuts = [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
+    rows = [_segments_at(line, cuts) for line in lines]
+    if not cuts or not _tabular(rows) or ys[-1] - ys[0] > 40 * len(lines):
+        return None
+    cells = [
+        Cell(r, c, text)
+        for r, row in enumerate(rows)
+        for c, text in enumerate(_row_texts(row, cuts))
+    ]
+    return Table(left, ys[0], right, ys[-1], len(rows), len(cuts) + 1, cells, inside)
+
+
+def _segments_at(line: Sequence[_Word], cuts: Sequence[float]) -> list[_Segment]:
+    parts: dict[int, list[_Word]] = {}
+    for word in line:
+        parts.setdefault(sum((word.left + word.right) / 2 > cut for cut in cuts), []).append(word)
+    return [(part[0].left, part[-1].right, part) for _, part in sorted(parts.items())]
 
 
 def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
@@ -87,7 +140,7 @@ def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
     return groups
 
 
-def _touch(a: _Rule, b: _Rule) -> bool:
+def _touch(a: _Boxed, b: _Boxed) -> bool:
     return (
         a.left <= b.right + _TOUCH
         and b.left <= a.right + _TOUCH
@@ -250,8 +303,6 @@ def _read(words: Iterable[_Word]) -> list[list[_Word]]:
 
 
 # --- unruled ----------------------------------------------------------------------------------
-
-_Segment = tuple[float, float, list[_Word]]
 
 
 def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
