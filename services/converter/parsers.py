@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN
 from services.converter.settings import ParseOptions
@@ -31,11 +32,17 @@ def parser_for(media_type: str, options: ParseOptions) -> str:
 
 
 def _pdf_engines(options: ParseOptions) -> str:
-    layout = (
-        f"+models-{_MODELS_REVISION}" if options.artifacts else f"+heuristic-{HEURISTIC_REVISION}"
-    )
+    layout = f"+heuristic-{HEURISTIC_REVISION}"
+    if options.artifacts:
+        tables = "tableformer" if has_table_models() else f"tables-{HEURISTIC_REVISION}"
+        layout = f"+heron-{_MODELS_REVISION}+{tables}"
     ocr = tesseract_version() if options.ocr else ""
     return layout + (f"+tesseract-{ocr}" if ocr else "")
+
+
+def has_table_models() -> bool:
+    """Docling's table models run on torchvision only."""
+    return find_spec("torchvision") is not None
 
 
 @cache

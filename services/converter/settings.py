@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, DirectoryPath, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from kernel.language import ACCEPTED
@@ -65,11 +65,19 @@ class ConverterSettings(BaseSettings):
         default=True, description="Read pages without text by tesseract, if installed"
     )
     accepted: frozenset[str] = Field(default=ACCEPTED, description="Languages taken in")
-    artifacts: Path | None = Field(
+    artifacts: DirectoryPath | None = Field(
         default=None,
         validation_alias=AliasChoices("KB_DOCLING_ARTIFACTS", "artifacts"),
         description="Folder with docling's layout and table models; without it heuristics",
     )
+
+    @field_validator("artifacts")
+    @classmethod
+    def _has_layout_model(cls, folder: Path | None) -> Path | None:
+        """A wrong folder must stop the start, and not fail every PDF."""
+        if folder is not None and not any(folder.glob("*docling-layout*")):
+            raise ValueError(f"{folder} holds no layout model of docling")
+        return folder
 
     @property
     def limits(self) -> Limits:

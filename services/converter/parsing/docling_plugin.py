@@ -40,7 +40,7 @@ from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
 from services.converter.parsing.probe import Box, HiddenWord, Probe
 from services.converter.parsing.structure import Element, structure
 from services.converter.parsing.structure import Page as PageOfBlocks
-from services.converter.parsing.tables import Table
+from services.converter.parsing.tables import Table, table_in
 
 _LABELS = {
     "text": DocItemLabel.TEXT,
@@ -84,7 +84,6 @@ class HeuristicLayout(BaseLayoutModel):
     requires_layout_postprocessing = False
 
     def __init__(self, **_: Any) -> None:
-        self.hidden: dict[int, list[HiddenWord]] = {}
         self.sizes: dict[int, tuple[float, float]] = {}
 
     @classmethod
@@ -104,10 +103,9 @@ class HeuristicLayout(BaseLayoutModel):
         """
         if page.parsed_page is None or page.size is None:
             return LayoutPrediction()
-        hidden = self.hidden.get(page.page_no, [])
         turn = _Turn.of(page)
         self.sizes[page.page_no] = turn.size
-        words = list(_words(page.parsed_page, hidden, turn))
+        words = _words(page.parsed_page, turn)
         blocks = blocks_of_page(words, _rules(page, turn))
         for line in (line for block in blocks for line in block.lines):
             # A long document has millions of words; its lines are enough from here on.
@@ -116,7 +114,7 @@ class HeuristicLayout(BaseLayoutModel):
 
 
 class HeuristicTables(BaseTableStructureModel):
-    """Hands docling the cells that the layout already found."""
+    """Cells of tables: those that our layout found already, else those within a table's box."""
 
     def __init__(self, enabled: bool = True, **_: Any) -> None:
         self.enabled = enabled
@@ -144,6 +142,62 @@ class _AfterOcr(LayoutPostprocessingModel):
             if any(cell.from_ocr for cell in page.cells):
                 page.predictions.layout = self.layout.page_prediction(page)
         return super().postprocess_layout(conv_res, pages)
+
+
+class _SeenOnly:
+    """docling's reading of a page, without the cells that the probe knows nobody sees."""
+
+    def __init__(self, stage: Any, probe: Probe) -> None:
+        self._stage = stage
+        self._hidden = {n: page.hidden for n, page in enumerate(probe.pages, 1) if page.hidden}
+
+    def __call__(self, conv_res: ConversionResult, pages: Iterable[Page]) -> Iterable[Page]:
+        for page in self._stage(conv_res, pages):
+            if page.parsed_page is not None and page.page_no in self._hidden:
+                unseen = _Unseen(self._hidden[page.page_no])
+                parsed = page.parsed_page
+                parsed.word_cells = [c for c in parsed.word_cells if not unseen.word(c)]
+                parsed.textline_cells = [c for c in parsed.textline_cells if not unseen.line(c)]
+            yield page
+
+
+class _Unseen:
+    """Hidden words of a page, found by place."""
+
+    def __init__(self, words: Sequence[HiddenWord]) -> None:
+        self._by_row: defaultdict[int, list[HiddenWord]] = defaultdict(list)
+        for word in words:
+            self._by_row[int((word.box.top + word.box.bottom) / 2 / _ROW)].append(word)
+
+    def _near(self, top: float, bottom: float) -> Iterable[HiddenWord]:
+        for row in range(int(top / _ROW) - 1, int(bottom / _ROW) + 2):
+            yield from self._by_row.get(row, ())
+
+    def word(self, cell: Any) -> bool:
+        """A cell that lies under a hidden word and says the same."""
+        box = cell.rect.to_bounding_box()
+        return any(
+            2 * _across(box, unseen) > box.r - box.l
+            and (cell.text in unseen.text or unseen.text in cell.text)
+            for unseen in self._near(box.t, box.b)
+        )
+
+    def line(self, cell: Any) -> bool:
+        """A line of which hidden words are the greater part."""
+        box = cell.rect.to_bounding_box()
+        letters = sum(
+            len(unseen.text)
+            for unseen in self._near(box.t, box.b)
+            if _across(box, unseen) > 0 and unseen.text in cell.text
+        )
+        return 2 * letters > len(cell.text.replace(" ", ""))
+
+
+def _across(box: BoundingBox, unseen: HiddenWord) -> float:
+    """How far both overlap from left to right; nothing if they lie in different heights."""
+    if min(box.b, unseen.box.bottom) <= max(box.t, unseen.box.top):
+        return 0.0
+    return min(box.r, unseen.box.right) - max(box.l, unseen.box.left)
 
 
 class _TextlessOnly:
@@ -182,14 +236,27 @@ class _Assembly:
         return document
 
 
-class HeuristicPdfPipeline(StandardPdfPipeline):
-    """docling's threaded pipeline with our layout, tables and assembly.
+class ProbedPdfPipeline(StandardPdfPipeline):
+    """docling's pipeline, told by our probe what nobody sees.
 
     Set `probe` and `ocr_pages` before a conversion; one conversion at a time.
     """
 
     probe: ClassVar[Probe]
     ocr_pages: ClassVar[frozenset[int]]
+
+    def _init_models(self) -> None:
+        super()._init_models()
+        self._reading: Any = self.preprocessing_model
+
+    def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
+        seen: Any = _SeenOnly(self._reading, self.probe)
+        self.preprocessing_model = seen
+        return super()._build_document(conv_res)
+
+
+class HeuristicPdfPipeline(ProbedPdfPipeline):
+    """With our layout, tables and assembly in place of docling's."""
 
     def _init_models(self) -> None:
         super()._init_models()
@@ -200,30 +267,32 @@ class HeuristicPdfPipeline(StandardPdfPipeline):
         self.layout_postprocessing_model.layout = layout
         self._ocr_engine = self.ocr_model
         # Full-page OCR must not stop docling from reading the text of the other pages.
-        self.preprocessing_model.options.skip_cell_extraction = False
+        self._reading.options.skip_cell_extraction = False
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         layout: Any = self.layout_model
         layout.sizes = {}
-        layout.hidden = {
-            number: page.hidden for number, page in enumerate(self.probe.pages, 1) if page.hidden
-        }
         self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
         assembly: Any = _Assembly(self.probe, layout.sizes)
         self.reading_order_model = assembly
         return super()._build_document(conv_res)
 
 
-def register() -> None:
-    """Make the engines known to docling's factories, without its own that need torchvision."""
+def register(*, tables: bool) -> None:
+    """Make the engines known to docling's factories.
+
+    Args:
+        tables: hide docling's own table engine, which needs torchvision, behind ours.
+    """
     from docling.models.factories import get_layout_factory
     from docling.models.factories.table_factory import TableStructureFactory
 
-    pipeline: Any = standard_pdf_pipeline
-    factory: Any = TableStructureFactory
-    tables = factory()
-    tables.register(HeuristicTables, "citelog", __name__)
-    pipeline.get_table_structure_factory = lambda allow_external_plugins=False: tables
+    if tables:
+        pipeline: Any = standard_pdf_pipeline
+        factory: Any = TableStructureFactory
+        only_ours = factory()
+        only_ours.register(HeuristicTables, "citelog", __name__)
+        pipeline.get_table_structure_factory = lambda allow_external_plugins=False: only_ours
     layouts = get_layout_factory(allow_external_plugins=False)
     if HeuristicLayoutOptions not in layouts.classes:
         layouts.register(HeuristicLayout, "citelog", __name__)
@@ -262,29 +331,14 @@ class _Turn:
         return Box(left, top, right, bottom)
 
 
-class _Unseen:
-    """Hidden words, found by place."""
-
-    def __init__(self, words: Sequence[HiddenWord]) -> None:
-        self._by_row: defaultdict[int, list[HiddenWord]] = defaultdict(list)
-        for word in words:
-            self._by_row[int((word.box.top + word.box.bottom) / 2 / _ROW)].append(word)
-
-    def __contains__(self, word: Word) -> bool:
-        row = int((word.top + word.bottom) / 2 / _ROW)
-        near = (w for r in (row - 1, row, row + 1) for w in self._by_row.get(r, ()))
-        return any(_same(word, unseen) for unseen in near)
-
-
-def _words(parsed: Any, hidden: Sequence[HiddenWord], turn: _Turn) -> Iterable[Word]:
-    """Words of a page that are seen; on a scan those that OCR read."""
+def _words(parsed: Any, turn: _Turn) -> list[Word]:
+    """Words of a page; on a scan those that OCR read."""
     scanned = any(cell.from_ocr for cell in parsed.textline_cells)
     cells = parsed.textline_cells if scanned else parsed.word_cells
-    unseen = _Unseen(hidden)
     words: list[Word] = []
     for cell in cells[:_MOST_WORDS]:
         word = _word(cell)
-        if word is not None and word not in unseen:
+        if word is not None:
             word.left, word.top, word.right, word.bottom = turn.box(
                 word.left, word.top, word.right, word.bottom
             )
@@ -333,17 +387,6 @@ def _even_sizes(words: Sequence[Word]) -> None:
             line.append(word)
 
 
-def _same(word: Word, unseen: HiddenWord) -> bool:
-    box: Box = unseen.box
-    across = min(word.right, box.right) - max(word.left, box.left)
-    down = min(word.bottom, box.bottom) - max(word.top, box.top)
-    if across <= 0 or down <= 0:
-        return False
-    return across * 2 > word.right - word.left and (
-        word.text in unseen.text or unseen.text in word.text
-    )
-
-
 def _rules(page: Page, turn: _Turn) -> list[Rule]:
     backend = page._backend
     lines = backend.get_shape_lines() if backend is not None else None
@@ -377,14 +420,31 @@ def _table_prediction(page: Page) -> TableStructurePrediction:
     tables: dict[int, DoclingTable] = {}
     clusters = page.predictions.layout.clusters if page.predictions.layout else []
     for cluster in clusters:
-        if isinstance(cluster, BlockCluster) and cluster.block.table is not None:
-            data = _table_data(cluster.block.table)
+        table = _table_of(cluster, page)
+        if table is not None:
+            data = _table_data(table)
             tables[cluster.id] = DoclingTable(
                 label=DocItemLabel.TABLE, id=cluster.id, page_no=page.page_no, cluster=cluster,
                 otsl_seq=[], num_rows=data.num_rows, num_cols=data.num_cols,
                 table_cells=data.table_cells,
             )  # fmt: skip
     return TableStructurePrediction(table_map=tables)
+
+
+def _table_of(cluster: Cluster, page: Page) -> Table | None:
+    if isinstance(cluster, BlockCluster):
+        found: Table | None = cluster.block.table
+        return found
+    if cluster.label not in {DocItemLabel.TABLE, DocItemLabel.DOCUMENT_INDEX}:
+        return None
+    box, turn = cluster.bbox, _Turn(0, 0, 0)
+    words = [
+        word
+        for word in _words(page.parsed_page, turn)
+        if box.l <= (word.left + word.right) / 2 <= box.r and box.t <= word.middle <= box.b
+    ]
+    rules = [r for r in _rules(page, turn) if r.left >= box.l - 5 and r.right <= box.r + 5]
+    return table_in(words, rules)
 
 
 def _table_data(table: Table) -> TableData:

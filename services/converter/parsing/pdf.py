@@ -9,7 +9,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
-from services.converter.parsers import tesseract_version
+from services.converter.parsers import has_table_models, tesseract_version
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
@@ -104,11 +104,10 @@ def _convert(
     from docling.datamodel.base_models import ConversionStatus
     from docling.exceptions import ConversionError
 
-    if options.artifacts is None:
-        from services.converter.parsing.docling_plugin import HeuristicPdfPipeline
+    from services.converter.parsing.docling_plugin import ProbedPdfPipeline
 
-        HeuristicPdfPipeline.probe = found
-        HeuristicPdfPipeline.ocr_pages = ocr_pages
+    ProbedPdfPipeline.probe = found
+    ProbedPdfPipeline.ocr_pages = ocr_pages
     converter = _converter(options.artifacts, bool(ocr_pages))
     try:
         result = converter.convert(path, raises_on_error=False)
@@ -138,6 +137,8 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
     )
     from docling.document_converter import DocumentConverter, PdfFormatOption
 
+    from services.converter.parsing import docling_plugin as plugin
+
     pipeline = PdfPipelineOptions(
         do_ocr=ocr,
         ocr_options=TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
@@ -147,21 +148,22 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
         ocr_batch_size=1,
         table_batch_size=1,
     )
-    if artifacts is not None:
+    table_models = artifacts is not None and has_table_models()
+    plugin.register(tables=not table_models)
+    if not table_models:
+        pipeline.table_structure_options = plugin.HeuristicTableOptions()
+    if artifacts is None:
+        pipeline.layout_options = plugin.HeuristicLayoutOptions()
+        kind: type[plugin.ProbedPdfPipeline] = plugin.HeuristicPdfPipeline
+    else:
+        kind = plugin.ProbedPdfPipeline
         pipeline.artifacts_path = artifacts
+        # Only regions without text: the mode for whole pages would read every page again.
+        pipeline.ocr_options.mode = OcrMode.PDF_AWARE_LAYOUT_REGIONS
         pipeline.heading_hierarchy_options = HeadingHierarchyOptions(enabled=True)
         # The levels are told from the type that the parsed pages show.
         pipeline.generate_parsed_pages = True
-        option = PdfFormatOption(pipeline_options=pipeline)
-    else:
-        from services.converter.parsing import docling_plugin as plugin
-
-        plugin.register()
-        pipeline.layout_options = plugin.HeuristicLayoutOptions()
-        pipeline.table_structure_options = plugin.HeuristicTableOptions()
-        option = PdfFormatOption(
-            pipeline_cls=plugin.HeuristicPdfPipeline, pipeline_options=pipeline
-        )
+    option = PdfFormatOption(pipeline_cls=kind, pipeline_options=pipeline)
     # The parser must not run far ahead of us: each page that it holds takes megabytes.
     option.backend_options = ThreadedDoclingParseBackendOptions.model_validate(
         {

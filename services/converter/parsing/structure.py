@@ -48,6 +48,7 @@ _CAPTION = re.compile(
     r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
     re.IGNORECASE,
 )
+_AUTHOR_MARKS = ("*", "∗", "†", "‡", "¶")
 _TERMINAL = re.compile(r"[.!?:;…]['\"»”“)\]\d]*$")
 _NOTE = re.compile(r"^(?:\d{1,3}|[*†‡§]{1,3})\s*\S")
 _COMPOUND_FIRST = frozenset({
@@ -285,7 +286,7 @@ def _is_heading(
 
 def _reads_on(text: str, *, large: bool) -> bool:
     """A piece of a sentence, or one that is complete: not a heading, however it looks."""
-    if text[:1].islower() or (text.endswith(":") and not large):
+    if text[:1].islower() or text.endswith(_AUTHOR_MARKS) or (text.endswith(":") and not large):
         return True
     return text.endswith((",", ";", ".")) and not _numbered_or_legal(text)
 

@@ -129,6 +129,28 @@ def _segments_at(line: Sequence[_Word], cuts: Sequence[float]) -> list[_Segment]
     return [(part[0].left, part[-1].right, part) for _, part in sorted(parts.items())]
 
 
+def table_in(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+    """The table that is known to be made of these words; None if no columns can be told."""
+    drawn = [table for table in ruled_tables(words, rules) if not table.form]
+    if drawn:
+        return max(drawn, key=lambda table: len(table.words))
+    lines = _read(words)
+    unruled, used = unruled_table(lines)
+    if unruled is not None and used == len(lines):
+        return unruled
+    stripes = _stripes((w.left - w.size / 4, w.right + w.size / 4) for w in words)
+    cuts = [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
+    if not cuts:
+        return None
+    cells = [
+        Cell(r, c, text)
+        for r, line in enumerate(lines)
+        for c, text in enumerate(_row_texts(_segments_at(line, cuts), cuts))
+    ]
+    box = stripes[0][0], min(w.top for w in words), stripes[-1][1], max(w.bottom for w in words)
+    return Table(*box, len(lines), len(cuts) + 1, cells, list(words))
+
+
 def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
     """Rules that touch one another, directly or through others."""
     groups: list[list[_Rule]] = []

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
+from services.converter.parsing.tables import table_in
 
 SIZE = 10.0
 WIDTH = 5.0
@@ -158,6 +159,37 @@ def test_text_that_is_printed_twice_counts_once() -> None:
 
 def test_an_empty_page_has_no_blocks() -> None:
     assert blocks_of_page([], box(0, 0, 9, 9)) == []
+
+
+def test_a_table_between_horizontal_rules_needs_no_wide_gaps() -> None:
+    pairs = [("Parameter", "Value"), ("Snail species", "Helix"), ("Medium of entanglement", "Foam")]
+    words = [
+        w
+        for n, (a, b) in enumerate(pairs)
+        for w in (*line(a, 55, 103 + 14 * n), *line(b, 177, 103 + 14 * n))
+    ]
+    rules = [Rule(50, y, 250, y) for y in (100, 115, 145)]
+    (table,) = blocks_of_page(words, rules)
+    assert rows(table) == [list(pair) for pair in pairs]
+
+
+def test_a_title_over_two_columns_is_not_cut_where_the_gutter_is() -> None:
+    words = line("A title whose gap falls", 102, 50, 14) + line("into the gutter here", 222, 50, 14)
+    words += lines(["left column line number"] * 12, 50, 100)
+    words += lines(["right column line number"] * 12, 230, 100)
+    assert blocks_of_page(words, [])[0].text == "A title whose gap falls into the gutter here"
+
+
+def test_a_table_that_another_engine_found_gets_its_cells() -> None:
+    words = (
+        line("Name", 50, 100) + line("of it", 100, 100) + line("x", 50, 114) + line("y", 100, 114)
+    )
+    table = table_in(words, [])
+    assert table is not None
+    assert [(c.row, c.column, c.text) for c in table.cells] == [
+        (0, 0, "Name"), (0, 1, "of it"), (1, 0, "x"), (1, 1, "y"),
+    ]  # fmt: skip
+    assert table_in(line("no columns", 50, 100), []) is None
 
 
 COORDINATE = st.floats(0, 600, allow_nan=False)
