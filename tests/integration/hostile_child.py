@@ -1,5 +1,6 @@
 """A parsing child that does what the document says: the worst that a document could make it do."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -28,11 +29,13 @@ def obey(  # noqa: C901 - a list of crimes
         case "grow":
             globals()["kept"] = b"x" * int(argument)
         case "segfault":
-            os.kill(os.getpid(), signal.SIGSEGV)
+            ctypes.string_at(0)
         case "exit":
             os._exit(int(argument))
         case "killed":
+            # The signal may reach another thread a moment later.
             os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(600)
         case "raise":
             raise ValueError("text of the document")
         case "recurse":

@@ -22,6 +22,8 @@ from services.converter.settings import ParseOptions
 _CHARSET = re.compile(
     rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", re.I
 )
+# A page that says it is XML is still read as browsers read it.
+_XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _INLINE = [
     "b", "strong", "i", "em", "u", "ins", "span", "font", "small", "big", "sub", "sup", "mark",
     "abbr", "acronym", "cite", "q", "dfn", "var", "time", "bdi", "bdo", "s", "strike", "del",
@@ -39,7 +41,7 @@ def parse_html(data: bytes, options: ParseOptions) -> tuple[ParsedDocument, list
     declared = _CHARSET.search(data[:4096])
     name = (declared[1] or declared[2]).decode("ascii") if declared else None
     source, encoding = decode(data, name, lenient=True)
-    soup = BeautifulSoup(source, "lxml")
+    soup = BeautifulSoup(_XML_HEAD.sub("", source), "lxml")
     _check_depth(soup, options.max_depth)
     meta = _meta(source, soup)
     hidden = take_hidden(soup)

@@ -17,11 +17,6 @@ _MOST_HIDDEN = 20_000
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 _AT_BLOCK = re.compile(r"@[a-z-]+[^{};]*(?:\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}|;)", re.IGNORECASE)
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_RELEVANT = re.compile(
-    r"display|visibility|opacity|font|color|background|left|top|right|text-indent|clip|height|width"
-    r"|transform",
-    re.IGNORECASE,
-)
 _NUMBER = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|%|vw|vh|)")
 _HIDDEN_CLASSES = frozenset({
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
@@ -46,10 +41,10 @@ class _Look(NamedTuple):
 def take_hidden(soup: BeautifulSoup) -> list[HiddenText]:
     """Remove from `soup` what is not seen, and return its text in document order."""
     hidden = [*_comments(soup), *_metadata(soup)]
-    sheet = _style_sheet(soup)
-    hidden += _inert(soup)
     # With a style sheet that we do not have, the page behind the text may have any colour.
     foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
+    sheet = _style_sheet(soup, colours=not foreign)
+    hidden += _inert(soup)
     background = None if foreign else (255, 255, 255)
     hidden += _unseen_text(soup, sheet, _Look(None, (0, 0, 0), background))
     hidden += _attributes(soup)
@@ -216,7 +211,17 @@ def _color(value: str) -> Color | None:
     return next((_NAMED_COLORS[word] for word in value.split() if word in _NAMED_COLORS), None)
 
 
-def _style_sheet(soup: BeautifulSoup) -> dict[int, Style]:
+def _relevant(style: Style, *, colours: bool) -> Style:
+    """What can hide text or show it again: few rules of a page, and matching all is slow."""
+    if _hidden_by_style(style):
+        return style
+    names = {"display", "visibility"}
+    if colours:
+        names |= {"color", "background", "background-color", "background-image"}
+    return {name: value for name, value in style.items() if name in names}
+
+
+def _style_sheet(soup: BeautifulSoup, *, colours: bool) -> dict[int, Style]:
     """Declarations of the page's own style sheets that may hide text, by element; last one wins.
 
     Rules under conditions (`@media` and the like) and for states (`:hover`) are left out.
@@ -227,7 +232,7 @@ def _style_sheet(soup: BeautifulSoup) -> dict[int, Style]:
     styles: dict[int, Style] = {}
     rules = _RULE.findall(_AT_BLOCK.sub("", css))
     for selector, body in rules[:_MOST_RULES]:
-        declarations = {n: v for n, v in _declarations(body).items() if _RELEVANT.search(n)}
+        declarations = _relevant(_declarations(body), colours=colours)
         if not declarations or ":" in selector:
             continue
         try:
