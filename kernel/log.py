@@ -178,14 +178,20 @@ class Log:
         assert isinstance(received, DocumentReceived)  # noqa: S101 - the query asks for this type
         return received
 
-    async def first_of(self, correlation_id: UUID) -> Envelope | None:
-        """The event that began a correlation; None if there is no such correlation."""
-        row = await self._sql.first_of(self.pool, correlation_id=correlation_id)
+    async def job(self, correlation_id: UUID) -> Envelope | None:
+        """The receipt that began a job; None if there is no such job."""
+        row = await self._sql.job(self.pool, correlation_id=correlation_id)
         return None if row is None else to_envelope(row)
 
-    async def receipts(self, id_: str) -> list[DocumentReceived]:
-        """All receipts of a `version_id`, or of the bytes `source_id`, oldest first."""
-        events = [to_envelope(r).event() async for r in self._sql.receipts(self.pool, id=id_)]
+    async def event(self, event_id: UUID) -> Envelope | None:
+        """One event by its id."""
+        row = await self._sql.event(self.pool, event_id=event_id)
+        return None if row is None else to_envelope(row)
+
+    async def receipts(self, source_id: str) -> list[DocumentReceived]:
+        """All receipts of the bytes `source_id`, in any project or document, oldest first."""
+        rows = self._sql.receipts(self.pool, source_id=source_id)
+        events = [to_envelope(r).event() async for r in rows]
         return [e for e in events if isinstance(e, DocumentReceived)]
 
     async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:

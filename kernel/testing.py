@@ -73,14 +73,14 @@ class MemoryLog:
                 return found
         raise LookupError(f"no receipt of version {event.version_id}")
 
-    async def receipts(self, id_: str) -> list[DocumentReceived]:
+    async def event(self, event_id: UUID) -> Envelope | None:
+        """As `Log.event`."""
+        return next((e for e in self.events if e.event_id == event_id), None)
+
+    async def receipts(self, source_id: str) -> list[DocumentReceived]:
         """As `Log.receipts`."""
         found = [e.event() for e in self.events if e.type == "DocumentReceived"]
-        return [
-            e
-            for e in found
-            if isinstance(e, DocumentReceived) and id_ in (e.version_id, e.source_id)
-        ]
+        return [e for e in found if isinstance(e, DocumentReceived) and e.source_id == source_id]
 
     async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
         """As `Log.cleared`."""

@@ -18,22 +18,24 @@ SELECT * FROM log.event WHERE stream_id = :stream_id ORDER BY version;
 -- All events of several streams, in log order.
 SELECT * FROM log.event WHERE stream_id = ANY(:stream_ids::text[]) ORDER BY position;
 
--- name: first_of^
--- The event that began a correlation (a job).
-SELECT * FROM log.event WHERE correlation_id = :correlation_id ORDER BY position LIMIT 1;
+-- name: job^
+-- The receipt that began a job.
+SELECT * FROM log.event
+ WHERE correlation_id = :correlation_id AND type = 'DocumentReceived' ORDER BY position LIMIT 1;
 
 -- name: known$
 -- Is this event in the log?
 SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id);
 
 -- name: receipts
--- All receipts of a version id, or of source bytes, in any project or document; oldest first.
+-- All receipts of source bytes, in any project or document, oldest first.
 SELECT * FROM log.event
- WHERE type = 'DocumentReceived' AND data ->> 'version_id' = :id
-UNION ALL
-SELECT * FROM log.event
- WHERE type = 'DocumentReceived' AND data ->> 'source_id' = :id
-ORDER BY position;
+ WHERE type = 'DocumentReceived' AND data ->> 'source_id' = :source_id
+ ORDER BY position;
+
+-- name: event^
+-- One event by its id.
+SELECT * FROM log.event WHERE event_id = :event_id;
 
 -- name: received^
 -- The newest receipt of a version.

@@ -67,16 +67,22 @@ async def _placed(offer: Offer, log: Log) -> Offer:
     return replace(offer, source=known[0].source_key if known else offer.source_id)
 
 
+def receipt_id(version_id: str, attempt: int) -> UUID:
+    """Id of the event that records an attempt: the same for whoever records it."""
+    return uuid5(RECEIPTS, f"{version_id}|{attempt}")
+
+
 async def superseded(project: str, id_: str, log: Log) -> DocumentReceived:
     """The version that `id_` names: a version id, a document id, or a `source_id` of the project.
 
     Raises:
         Refusal: `unknown-version`.
     """
-    found = [r for r in await log.receipts(id_) if r.project == project]
-    if not found:
-        events = [e.event() for e in await log.stream(f"document-{id_}")]
-        found = [e for e in events if isinstance(e, DocumentReceived) and e.project == project]
+    events: list[Event] = [*await log.receipts(id_)]
+    events += [e.event() for e in await log.stream(f"document-{id_}")]
+    if first := await log.event(receipt_id(id_, 1)):
+        events.append(first.event())
+    found = [e for e in events if isinstance(e, DocumentReceived) and e.project == project]
     if not found:
         raise Refusal("unknown-version", "there is no such version to supersede", status=404)
     return found[-1]
@@ -115,7 +121,7 @@ async def _receive(
         attempt=attempt,
         via=offer.via,
     )
-    return await _append(offer, received, uuid5(RECEIPTS, f"{version_id}|{attempt}"), line, log)
+    return await _append(offer, received, receipt_id(version_id, attempt), line, log)
 
 
 async def _reinstate(offer: Offer, line: Line, receipt: DocumentReceived, log: Log) -> Accepted:

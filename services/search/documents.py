@@ -128,10 +128,10 @@ class Documents:
     async def _log_job(self, id_: str) -> Any:
         """A job that the log has and the projection has not reached yet: accepted is visible."""
         try:
-            envelope = await self._log.first_of(UUID(id_))
+            envelope = await self._log.job(UUID(id_))
         except ValueError:
             return None
-        if envelope is None or envelope.type != "DocumentReceived":
+        if envelope is None:
             return None
         keep = ("project", "document_id", "version_id", "name")
         at = envelope.recorded_at

@@ -27,10 +27,10 @@ CREATE TABLE log.event (
   data           jsonb NOT NULL,
   UNIQUE (stream_id, version)                       -- optimistic concurrency, last line of defence
 );
-CREATE INDEX event_correlation ON log.event (correlation_id);          -- a job is one correlation
+CREATE INDEX event_job ON log.event (correlation_id)                   -- which receipt began a job?
+  WHERE type = 'DocumentReceived';
 CREATE INDEX event_verdict ON log.event ((data ->> 'text_sha256'))     -- "is this text cleared?"
   WHERE type IN ('ScanVerdict', 'Released');
-CREATE INDEX event_version ON log.event ((data ->> 'version_id')) WHERE type = 'DocumentReceived';
 CREATE INDEX event_source ON log.event ((data ->> 'source_id')) WHERE type = 'DocumentReceived';
 
 CREATE FUNCTION log.guard() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -60,12 +60,12 @@ CREATE FUNCTION log.append(
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = log, pg_temp AS $$
 DECLARE
   n int := jsonb_array_length(p_events);
-  cur int; seen int; elsewhere int; not_owned text;
+  owned text[] := ARRAY(SELECT w.type FROM log.writer w WHERE w.role = session_user);
+  ids uuid[]; cur int; seen int; elsewhere int; not_owned text;
 BEGIN
   IF n = 0 THEN RAISE EXCEPTION 'empty append' USING ERRCODE = 'KB004'; END IF;
-  SELECT x ->> 'type' INTO not_owned FROM jsonb_array_elements(p_events) x
-   WHERE NOT EXISTS (SELECT FROM log.writer w WHERE w.role = session_user AND w.type = x ->> 'type')
-   LIMIT 1;
+  SELECT array_agg((x ->> 'event_id')::uuid), min(x ->> 'type') FILTER (WHERE x ->> 'type' <> ALL (owned))
+    INTO ids, not_owned FROM jsonb_array_elements(p_events) x;
   IF not_owned IS NOT NULL THEN
     RAISE EXCEPTION '% may not append %', session_user, not_owned USING ERRCODE = 'KB005';
   END IF;
@@ -74,13 +74,14 @@ BEGIN
          count(*) FILTER (WHERE e.stream_id <> p_stream),
          max(e.version), max(e.position)
     INTO seen, elsewhere, last_version, last_position
-    FROM log.event e
-   WHERE e.event_id = ANY (SELECT (x ->> 'event_id')::uuid FROM jsonb_array_elements(p_events) x);
+    FROM log.event e WHERE e.event_id = ANY (ids);
   IF elsewhere > 0 OR (seen > 0 AND seen < n) THEN
     RAISE EXCEPTION 'event ids partly known on %', p_stream USING ERRCODE = 'KB002';
   END IF;
   IF seen = n THEN status := 'duplicate'; RETURN; END IF;
-  SELECT coalesce(max(e.version), 0) INTO cur FROM log.event e WHERE e.stream_id = p_stream;
+  SELECT e.version INTO cur FROM log.event e WHERE e.stream_id = p_stream
+   ORDER BY e.version DESC LIMIT 1;
+  cur := coalesce(cur, 0);
   IF p_expected >= 0 AND cur <> p_expected THEN
     RAISE EXCEPTION 'expected version % of % but it is %', p_expected, p_stream, cur
       USING ERRCODE = 'KB001';
@@ -88,11 +89,14 @@ BEGIN
   UPDATE log.head SET position = position + n RETURNING position INTO last_position;
   INSERT INTO log.event (position, stream_id, version, event_id, type, schema_version, lane, project,
                          causation_id, correlation_id, actor, traceparent, occurred_at, data)
-  SELECT last_position - n + o, p_stream, cur + o, (x ->> 'event_id')::uuid, x ->> 'type',
-         (x ->> 'schema_version')::smallint, x ->> 'lane', x ->> 'project',
-         (x ->> 'causation_id')::uuid, (x ->> 'correlation_id')::uuid, x ->> 'actor',
-         x ->> 'traceparent', (x ->> 'occurred_at')::timestamptz, x -> 'data'
-    FROM jsonb_array_elements(p_events) WITH ORDINALITY t(x, o);
+  SELECT last_position - n + o, p_stream, cur + o, x.event_id, x.type, x.schema_version, x.lane,
+         x.project, x.causation_id, x.correlation_id, x.actor, x.traceparent, x.occurred_at, x.data
+    FROM ROWS FROM (jsonb_to_recordset(p_events) AS (
+           event_id uuid, type text, schema_version smallint, lane text, project text,
+           causation_id uuid, correlation_id uuid, actor text, traceparent text,
+           occurred_at timestamptz, data jsonb)) WITH ORDINALITY
+      AS x (event_id, type, schema_version, lane, project, causation_id, correlation_id, actor,
+            traceparent, occurred_at, data, o);
   last_version := cur + n;
   status := 'appended';
   PERFORM pg_notify('log_head', last_position::text);   -- a hint; the poll is the truth
