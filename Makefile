@@ -25,7 +25,7 @@ ifeq ($(strip $(HOME)),)
 unexport HOME
 endif
 
-.PHONY: help setup run test check fmt chaos bench flow schemas down ocr
+.PHONY: help setup run test check fmt chaos bench flow schemas down ocr browser
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -35,7 +35,7 @@ setup: $(STAMP)  ## Environment and packages; quick when nothing changed
 run: setup  ## Everything on this machine; ends with a URL and, once, a password
 	@exec $(BIN)/kb up $(ARGS)
 
-test: setup  ## All tests
+test: setup browser  ## All tests
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: setup  ## Format, lint, types, import directions, generated files
@@ -44,14 +44,16 @@ check: setup  ## Format, lint, types, import directions, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory schemas flow
-	git diff --exit-code -- contracts/schemas README.md
+	$(BIN)/python -m docs.make_settings
+	@changed="$$(git status --porcelain -- contracts/schemas README.md docs/operations.md)"; \
+	  test -z "$$changed" || { echo "generated files are not committed:"; echo "$$changed"; exit 1; }
 
 fmt: setup  ## Format, and repair what can be
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-chaos: setup  ## The crash test: kill -9 at random, nothing lost, nothing twice
-	@$(BIN)/python -m pytest tests/chaos -m chaos -s $(ARGS)
+chaos: setup  ## The crash test, 60 documents (ARGS="--runs 20"); a short form is among the tests
+	@$(BIN)/python -m tests.chaos.drive $(ARGS)
 
 bench: setup  ## The figures of eval/RESULTS.md
 	@$(BIN)/python -m eval.bench $(ARGS)
@@ -85,6 +87,16 @@ $(STAMP): pyproject.toml
 	@$(PIP) -e ".[dev]" $(QUIETLY)
 	@$(MAKE) --no-print-directory ocr
 	@touch $@
+
+# The pages are tested in a browser; without one those tests are skipped, and say so.
+browser:
+	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium (tests of the pages)"; \
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 \
+	    || echo "chromium could not be installed: the pages are not tested in a browser"; \
+	fi
 
 # Scanned pages need tesseract; everything else works without it, so nothing here may fail.
 ocr:
