@@ -144,6 +144,8 @@ def _inline(md: MarkdownIt, content: str) -> list[Token]:
 
 def _finish(md: MarkdownIt, tokens: list[Token]) -> str:
     for token in tokens:
+        if token.type in {"table_open", "fence", "code_block"}:
+            token.attrSet("tabindex", "0")  # it may scroll sideways: a keyboard must reach it
         if token.type == "inline":
             if token.children is None or (not token.children and token.content):
                 token.children = _inline(md, token.content)

@@ -32,6 +32,13 @@ undertaking in the year before, whichever is higher.
 ### Article 6
 
 The controller notifies the authority within seventy-two hours after it learned of the breach.
+
+### § 7 Fines by tier
+
+| Tier | Fixed amount of the fine | Examples of what is meant by the words of the tier, one by one |
+|---|---|---|
+| Article 83(4) | up-to-10-million-euros-whatever-the-turnover | no-record-of-processing-at-all |
+| Article 83(5) | up-to-20-million-euros-whatever-the-turnover | no-legal-ground-for-processing |
 """
 DOUBTFUL = """# Settings of the device
 
