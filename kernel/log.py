@@ -243,8 +243,11 @@ class Log:
                 after = batch[-1].position
             yield batch
             if len(batch) < limit:
+                # Not wait_for: in Python 3.11 it swallows a cancellation that meets the wake-up,
+                # and the reader would go on for ever.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(grew.wait(), poll)
+                    async with asyncio.timeout(poll):
+                        await grew.wait()
 
 
 class Waker:

@@ -58,7 +58,8 @@ class Publisher:
         """
         futures = [await self._send(e) for e in batch]
         try:
-            replies = await asyncio.wait_for(asyncio.gather(*futures), ACK_TIMEOUT)
+            async with asyncio.timeout(ACK_TIMEOUT):
+                replies = await asyncio.gather(*futures)
         finally:
             self._waiting.clear()
         for envelope, reply in zip(batch, replies, strict=True):

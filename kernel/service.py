@@ -73,7 +73,8 @@ class Env:
     async def health(self) -> dict[str, Any]:
         """Does this process reach Postgres?"""
         try:
-            head = await asyncio.wait_for(self.log.head(), 5)
+            async with asyncio.timeout(5):
+                head = await self.log.head()
         except DATABASE_ERRORS as error:
             return {"status": "down", "services": self.names, "postgres": type(error).__name__}
         return {"status": "ok", "services": self.names, "position": head}
@@ -124,7 +125,8 @@ async def _connect(settings: Settings, name: str) -> "asyncpg.Pool[Any]":
 
 async def _close_pool(db: "asyncpg.Pool[Any]") -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(db.close(), 5)
+        async with asyncio.timeout(5):
+            await db.close()
         return
     db.terminate()
 

@@ -76,7 +76,8 @@ class CloseEarly:
             else:
                 await send({**message, "more_body": True})
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(drain(), LINGER_SECONDS)
+                    async with asyncio.timeout(LINGER_SECONDS):
+                        await drain()
                 await send({"type": "http.response.body", "body": b""})
 
         await self._app(scope, watched, closing)

@@ -232,7 +232,8 @@ class _Child:
     async def _fate(self) -> Refusal:
         """Why the child stopped answering."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), 1)
+            async with asyncio.timeout(1):
+                await self._process.wait()
         code = self._process.returncode
         if code == -signal.SIGXCPU:
             return Refusal("parse-timeout", "too much processor time")

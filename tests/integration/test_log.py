@@ -15,6 +15,7 @@ from kernel.errors import WrongVersion
 from kernel.log import NEW_STREAM, Log, Pending, reactions
 from kernel.migrations import migrate
 from kernel.testing import MemoryLog, first, received
+from kernel.testing_wait import eventually
 
 
 @pytest.fixture(params=["postgres", "memory"])
@@ -170,6 +171,24 @@ async def test_a_reader_that_polls_misses_no_event_of_eight_writers(real: Log) -
 
     await asyncio.wait_for(asyncio.gather(follow(), *(write(w) for w in range(8))), 60)
     assert seen == list(range(1, total + 1))
+
+
+async def test_a_reader_that_is_cancelled_as_the_log_grows_ends(real: Log) -> None:
+    """The two meet in one turn of the loop: `asyncio.wait_for` of Python 3.11 would go on."""
+
+    async def follow() -> None:
+        async for _ in real.follow(0, poll=60):
+            pass
+
+    for _ in range(50):
+        reader = asyncio.create_task(follow())
+        await eventually(lambda: real._waker._connection is not None)
+        await asyncio.sleep(0.005)  # it waits now
+        real._waker._wake()
+        reader.cancel()
+        done, _ = await asyncio.wait([reader], timeout=5)
+        assert done
+        assert reader.cancelled()
 
 
 async def test_a_sequence_without_the_lock_would_let_a_reader_skip(real: Log) -> None:

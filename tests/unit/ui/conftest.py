@@ -38,7 +38,7 @@ def ui_database(postgres_dsn: str, migrated_template: str) -> str:
         await server.close()
         own = await asyncpg.connect(on_database(postgres_dsn, "ui"))
         if not await own.fetchval("SELECT to_regnamespace('auth') IS NOT NULL"):
-            ddl = (resources.files("services.ui.sql") / "migration.sql").read_text("utf-8")
+            ddl = (resources.files("kernel.sql") / "migrations" / "0004_auth.sql").read_text("utf-8")
             await own.execute(ddl)
         await own.close()
 
