@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from importlib import resources
 from typing import Any
 
 import asyncpg
@@ -36,11 +35,6 @@ def ui_database(postgres_dsn: str, migrated_template: str) -> str:
         server = await asyncpg.connect(postgres_dsn)
         await server.execute(f"CREATE DATABASE ui TEMPLATE {migrated_template}")
         await server.close()
-        own = await asyncpg.connect(on_database(postgres_dsn, "ui"))
-        if not await own.fetchval("SELECT to_regnamespace('auth') IS NOT NULL"):
-            ddl = (resources.files("kernel.sql") / "migrations" / "0004_auth.sql").read_text("utf-8")
-            await own.execute(ddl)
-        await own.close()
 
     asyncio.run(make())
     return on_database(postgres_dsn, "ui")
