@@ -13,12 +13,15 @@ import asyncpg
 import structlog
 from fastapi import FastAPI
 
+from contracts.flow import durable
 from kernel import telemetry
 from kernel.blobs import Blobs
 from kernel.consumer import consumers_of, subscribe
 from kernel.db import UNAVAILABLE, pool
 from kernel.log import Log
+from kernel.provision import consumers
 from kernel.settings import Settings
+from kernel.watchdog import Watchdog
 
 log = structlog.get_logger()
 NOT_UP_YET: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError)
@@ -145,6 +148,7 @@ async def _run(services: list[Service], envs: list[Env], stop: asyncio.Event) ->
         await _start(broker, envs[0].settings.start_timeout)
     server = _server(services, envs[0])
     tasks = [asyncio.ensure_future(t()) for s in services for t in s.background]
+    tasks += [asyncio.ensure_future(w.run()) for w in _watchdogs(services, envs[0].settings)]
     tasks.append(asyncio.ensure_future(server.serve()))
     stopped = asyncio.ensure_future(stop.wait())
     log.info("process.started", port=server.config.port)
@@ -162,6 +166,17 @@ async def _run(services: list[Service], envs: list[Env], stop: asyncio.Event) ->
     failures = [r for r in results if isinstance(r, Exception)]
     if failures:
         raise ExceptionGroup("a task of this process failed", failures)
+
+
+def _watchdogs(services: list[Service], settings: Settings) -> list[Watchdog]:
+    names = [
+        durable(s.name, event, lane)
+        for s in services
+        if s.handlers
+        for service, event, lane in consumers()
+        if service == s.name
+    ]
+    return [Watchdog(settings.nats_url, names)] if names else []
 
 
 async def _start(broker: Any, patience: float) -> None:

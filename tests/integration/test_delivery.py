@@ -19,6 +19,7 @@ from kernel.provision import STREAM, provision
 from kernel.relay import Relay, StreamAhead
 from kernel.testing import first, received
 from kernel.testing_wait import eventually
+from kernel.watchdog import Stalled, Watchdog
 
 Work = Callable[[Event], Awaitable[Sequence[Event]]]
 
@@ -254,6 +255,49 @@ async def test_a_stream_ahead_of_the_log_stops_the_relay(
     await nc.close()
     with pytest.raises(StreamAhead):
         await asyncio.wait_for(Relay(log, nats_server.url).run(), 10)
+
+
+async def test_a_process_whose_consumer_is_deleted_ends(
+    log: Log, nats_server: EmbeddedNats
+) -> None:
+    await provision(nats_server.url)
+    name = "converter-document-received-live"
+    dog = asyncio.create_task(Watchdog(nats_server.url, [name], every=0.05).run())
+    nc = await nats.connect(nats_server.url)
+    await asyncio.sleep(0.3)
+    assert not dog.done()
+    await nc.jetstream().delete_consumer(STREAM, name)
+    with pytest.raises(Stalled, match="gone"):
+        async with asyncio.timeout(10):
+            await dog
+    await nc.close()
+
+
+async def test_a_process_whose_consumer_stands_still_ends(
+    log: Log, nats_server: EmbeddedNats
+) -> None:
+    await provision(nats_server.url)
+    await log.append([first(received())])
+    relay = asyncio.create_task(Relay(log, nats_server.url).run())
+    with pytest.raises(Stalled, match="1 events wait"):
+        async with asyncio.timeout(10):
+            await Watchdog(nats_server.url, ["converter-document-received-live"], every=0.05).run()
+    relay.cancel()
+
+
+async def test_a_bus_that_is_away_is_no_stall(log: Log, nats_server: EmbeddedNats) -> None:
+    await provision(nats_server.url)
+    await log.append([first(received())])
+    async with running(log, nats_server.url, parse) as consumer:
+        dog = asyncio.create_task(Watchdog(nats_server.url, [consumer.name], every=0.05).run())
+        await eventually(lambda: _counts(log, Parsed=1))
+        nats_server.kill()
+        await asyncio.sleep(0.5)
+        nats_server.start()
+        await log.append([first(received("b.md"))])
+        await eventually(lambda: _counts(log, Parsed=2), deadline=30)
+        assert not dog.done()
+        dog.cancel()
 
 
 async def _equal(actual: Awaitable[Any], expected: Any) -> bool:
