@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -133,6 +134,17 @@ class Blobs:
         with suppress(FileNotFoundError), _transient():
             await obstore.delete_async(self._store, _key(name))
         return True
+
+    async def sweep(self, older_than: timedelta = timedelta(days=1)) -> int:
+        """Remove what uploads left that a killed process never finished; returns how many."""
+        limit, gone = datetime.now(UTC) - older_than, 0
+        with _transient():
+            async for page in obstore.list(self._store, prefix="tmp"):
+                for item in page:
+                    if item["last_modified"] <= limit:
+                        await self._discard(item["path"])
+                        gone += 1
+        return gone
 
     @asynccontextmanager
     async def local_path(self, name: str) -> AsyncIterator[Path]:

@@ -165,6 +165,7 @@ def create_app(env: Env, identity: Identity) -> FastAPI:
 
 async def build(env: Env) -> Service:
     """Ingest with its two process managers."""
+    await env.blobs.sweep()
     identity = Identity(await env.log.identity_key())
     cache = ParseCache(env.pool)
     return Service(

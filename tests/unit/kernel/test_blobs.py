@@ -1,6 +1,7 @@
 """The blob store: content-addressed, never half a blob. The fake passes the same tests."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,18 @@ async def test_a_stream_that_breaks_off_leaves_nothing(folder: Blobs, tmp_path: 
     with pytest.raises(ConnectionResetError):
         await folder.put_stream(broken(), limit=99, check=lambda _: None, confirm=confirm)
     assert files(tmp_path) == []
+
+
+async def test_what_a_killed_upload_left_is_swept_and_nothing_else(
+    folder: Blobs, tmp_path: Path
+) -> None:
+    kept = await folder.put(b"a blob")
+    left = tmp_path / "tmp" / "half"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+    assert await folder.sweep() == 0  # it may still be growing
+    assert await folder.sweep(older_than=timedelta(0)) == 1
+    assert files(tmp_path) == [kept]
 
 
 @pytest.mark.parametrize("kind", ["postgres", "memory"])
