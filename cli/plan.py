@@ -22,6 +22,8 @@ _SYSTEM = (
 )  # fmt: skip
 _EVERYBODY = ("KB_LOG_*", "KB_START_TIMEOUT", "OTEL_EXPORTER_*")
 _THREADS = ("OMP_*", "MKL_*", "TORCH_NUM_THREADS")
+_CLOUD = ("AWS_*", "GOOGLE_*", "AZURE_*")
+"""Credentials of a blob store in a cloud."""
 _HUB = ("HF_*", "HTTPS_PROXY", "NO_PROXY")
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
@@ -112,6 +114,8 @@ def _environment(
         env |= _chosen(config, (*_OWN[service], f"KB_{service.upper()}_*"))
         if service not in _WITHOUT_BLOBS:
             env["KB_BLOBS"] = stores.blobs
+            if "://" in stores.blobs:
+                env |= _chosen(config, _CLOUD)
     env |= _database(services, config, stores)
     env |= _bus(services, config, stores)
     if "ui" in services:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -29,11 +30,13 @@ def _child(tmp_path: Path, code: str) -> ServiceChild:
 
 
 def _group(pid: int) -> list[psutil.Process]:
-    return [
-        p
-        for p in psutil.process_iter()
-        if p.status() != psutil.STATUS_ZOMBIE and os.getpgid(p.pid) == pid
-    ]
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # others come and go meanwhile
+            zombie = process.status() == psutil.STATUS_ZOMBIE
+            if not zombie and os.getpgid(process.pid) == pid:
+                found.append(process)
+    return found
 
 
 async def test_a_child_that_ignores_sigterm_is_killed_with_its_children(

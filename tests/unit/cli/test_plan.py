@@ -1,5 +1,7 @@
 """Who gets which environment."""
 
+from dataclasses import replace
+
 import pytest
 
 from cli.datadir import BUS_USERS, ROLES
@@ -19,15 +21,15 @@ CONFIG = {
 }
 
 
-def _plan(**more: str) -> dict[str, Spec]:
+def _plan(stores: Stores = STORES, **more: str) -> dict[str, Spec]:
     config = CONFIG | more
     ports = {"+".join(g): 1000 + n for n, g in enumerate(groups(config))}
-    return {s.name: s for s in plan(config, STORES, ports, "run")}
+    return {s.name: s for s in plan(config, stores, ports, "run")}
 
 
 def test_every_service_runs_once_and_the_relay_too() -> None:
-    for more in ({}, {"KB_QDRANT_URL": "http://q"}):
-        services = [s for spec in _plan(**more).values() for s in spec.services]
+    for url in ("", "http://q"):
+        services = [s for spec in _plan(KB_QDRANT_URL=url).values() for s in spec.services]
         assert sorted(services) == sorted([*SERVICES, "relay"])
 
 
@@ -64,6 +66,16 @@ def test_a_service_gets_its_own_settings_and_no_other_services() -> None:
     specs = _plan()
     assert [n for n, s in specs.items() if "KB_CONVERTER_TIMEOUT" in s.env] == ["converter"]
     assert [n for n, s in specs.items() if "KB_EMBEDDER" in s.env] == ["indexer+search"]
+
+
+def test_cloud_credentials_reach_those_that_read_a_cloud_store_and_nobody_else() -> None:
+    assert not any("AWS_SECRET_ACCESS_KEY" in spec.env for spec in _plan().values())
+    having = {
+        name
+        for name, spec in _plan(replace(STORES, blobs="s3://bucket/kb")).items()
+        if "AWS_SECRET_ACCESS_KEY" in spec.env
+    }
+    assert having == {"ingest", "scanner", "converter", "indexer+search"}
 
 
 def test_the_front_door_knows_where_the_others_listen() -> None:
