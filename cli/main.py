@@ -337,6 +337,12 @@ def main(argv: list[str] | None = None) -> None:
         else:
             note(error.line())
         sys.exit(1)
+    except UnicodeEncodeError:
+        note("error: an argument is not valid UTF-8")
+        sys.exit(1)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        note(f"error: {error.strerror}: {error.filename}")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

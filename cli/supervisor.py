@@ -115,7 +115,11 @@ class Supervisor:
         password = self._bootstrap_password()
         stores = self._start_stores()
         self.say("models …")
-        self.stack.build_models(self._config)
+        try:
+            self.stack.build_models(self._config)
+        except StartError:
+            self._check_stop()  # Ctrl-C reaches the builder too; that is no failure
+            raise
         self._check_stop()
         specs = self._plan(stores, password)
         self.say(f"services: {', '.join(s.name for s in specs)} …")

@@ -1,9 +1,10 @@
 """Bodies of the public HTTP API. `Hit` and `QueryReply` are a contract: they only ever grow."""
 
-from datetime import date, datetime
+import unicodedata
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from contracts.events import Project, Stage, Window
 
@@ -22,10 +23,40 @@ def _day(value: object) -> object:
     return value
 
 
-AsOf = Annotated[AwareDatetime, BeforeValidator(_moment)]
+def within(moment: datetime) -> datetime:
+    """The moment in UTC.
+
+    Raises:
+        ValueError: not of the years 2 to 9998: Postgres and time zones need the room.
+    """
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a year from 2 to 9998") from error
+    if not 2 <= moment.year <= 9998:
+        raise ValueError("a year from 2 to 9998")
+    return moment
+
+
+def _plain(value: str) -> str:
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
+        raise ValueError("no control characters and no halves of surrogate pairs")
+    return value
+
+
+def _encodable(value: str) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise ValueError("no halves of surrogate pairs")
+    return value
+
+
+Plain = Annotated[str, AfterValidator(_plain)]
+"""One line that every store can keep."""
+
+AsOf = Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(within)]
 """A day (`2025-12-30`: its end, UTC) or an instant with zone."""
 
-ValidFrom = Annotated[AwareDatetime, BeforeValidator(_day)]
+ValidFrom = Annotated[AwareDatetime, BeforeValidator(_day), AfterValidator(within)]
 """A day (`2025-12-30`: its start, UTC) or an instant with zone."""
 
 
@@ -166,11 +197,11 @@ class JobPage(Body):
 class TextUpload(Body):
     """`POST /documents` with JSON: a text instead of a file."""
 
-    text: str = Field(min_length=1)
-    name: str = Field("note.md", max_length=255)
+    text: Annotated[str, AfterValidator(_encodable)] = Field(min_length=1)
+    name: Plain = Field("note.md", max_length=255)
     project: Project = "default"
-    source: str | None = Field(None, max_length=2048)
-    supersedes: str | None = None
+    source: Plain | None = Field(None, max_length=2048)
+    supersedes: Plain | None = Field(None, max_length=128)
     valid_from: ValidFrom | None = None
     trusted: bool = False
     lane: Literal["live", "bulk"] = "live"
@@ -244,7 +275,7 @@ class ReviewRequest(Body):
     """`POST /review/{version_id}`: what a person decides about a quarantined version."""
 
     decision: Literal["release", "reject"]
-    reason: str = Field(min_length=1, max_length=500)
+    reason: Plain = Field(min_length=1, max_length=500)
 
 
 class Reviewed(Body):

@@ -42,7 +42,7 @@ def detect(text: str) -> Language:
 
 
 _NOT_PROSE = re.compile(
-    r"^(```|~~~).*?^\1[`~]*\s*$"  # fenced code
+    r"^(```|~~~).{0,3000}?^\1[`~]*\s*$"  # fenced code
     r"|`[^`\n]{1,200}`"
     r"|<[^<>\n]{1,300}>"
     r"|\]\([^)\n]{1,500}\)"  # the target of a link
@@ -55,8 +55,26 @@ _NOT_PROSE = re.compile(
 _SPACES = re.compile(r"[\W\d_]*\s[\W\d_]*")
 
 
+_SAMPLE, _SLICES = 120_000, 6
+_UNBROKEN = re.compile(r"(\S{100})(?=\S)")
+
+
+def _sampled(text: str) -> str:
+    """Slices from all over a long text: what is looked at has a bound."""
+    if len(text) <= _SAMPLE:
+        return text
+    size = _SAMPLE // _SLICES
+    stride = (len(text) - size) // (_SLICES - 1)
+    return "\n".join(text[n * stride :][:size] for n in range(_SLICES))
+
+
 def prose(text: str) -> str:
-    """`text` without code, addresses, identifiers and punctuation between words."""
+    """`text` without code, addresses, identifiers and punctuation between words.
+
+    Words end after 100 letters and a long text is sampled, so that no pattern takes longer than
+    its length on a hostile text.
+    """
+    text = _UNBROKEN.sub(r"\1 ", _sampled(text))
     return _SPACES.sub(" ", _NOT_PROSE.sub(" ", text)).strip()
 
 

@@ -129,7 +129,7 @@ def _first_heading(body: str) -> str:
     """The text of the first heading of the first level, without markup."""
     for code, line in _marked(body.split("\n")):
         if not code and line.startswith("# "):
-            return plain_text(line[2:])[:500]
+            return plain_text(line[2:2002])[:500]
     return ""
 
 

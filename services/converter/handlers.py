@@ -1,5 +1,6 @@
 """What the converter does on events: parse what came in, make canonical what was found clean."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
@@ -54,7 +55,7 @@ async def on_document_received(
         async with blobs.local_path(event.source_id) as path:
             outcome = await cell.parse(path, event.media_type)
         # Before anything is written: of a refused language no text may stay.
-        judged = judge(outcome.document.markdown, settings.accepted)
+        judged = await asyncio.to_thread(judge, outcome.document.markdown, settings.accepted)
     except Refusal as refusal:
         return [_failed(event, refusal)]
     meta = outcome.document.meta.model_copy(update={"language": judged.language})
@@ -84,7 +85,7 @@ async def _converted(
 ) -> list[Event]:
     parsed = ParsedDocument.model_validate_json(await blobs.get(text_sha256))
     fallback = PurePosixPath((await received(event)).name).stem
-    body, meta = canonical(parsed, fallback)
+    body, meta = await asyncio.to_thread(canonical, parsed, fallback)
     if not body:
         return [_failed(event, Refusal("empty-document", "the document has no text"))]
     data = body.encode()

@@ -23,6 +23,8 @@ from kernel.log import Log
 from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
 
 Vectors = NDArray[np.float32]
+SLICE = 64
+"""Passages that are embedded before their vectors are put into the cache."""
 SAME = 0.99
 """Cosine above which two vectors are of one text, rounding of the engine allowed for."""
 
@@ -287,10 +289,11 @@ class Index:
         model = self.embedder.model_id
         known = await self._cache.get(model, texts)
         new = list(dict.fromkeys(t for t in texts if t not in known))
-        if new:
-            vectors = await self.embedder.embed_documents(new)
-            await self._cache.put(model, new, vectors)
-            known |= dict(zip(new, vectors, strict=True))
+        for start in range(0, len(new), SLICE):  # what is embedded is kept, whatever happens next
+            texts_now = new[start : start + SLICE]
+            vectors = await self.embedder.embed_documents(texts_now)
+            await self._cache.put(model, texts_now, vectors)
+            known |= dict(zip(texts_now, vectors, strict=True))
         return np.stack([known[t] for t in texts]), Written(len(new), len(texts) - len(new))
 
 

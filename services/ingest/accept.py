@@ -96,8 +96,7 @@ async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
     receipt = line.received.get(version_id)
     if receipt is None or version_id in line.over:
         return await _receive(offer, line, version_id, receipt, log)
-    past = {w.version_id for w in line.settled} - {line.current}
-    if version_id in past and offer.returns:
+    if offer.returns and line.is_past(version_id, datetime.now(UTC)):
         return await _reinstate(offer, line, receipt, log)
     return await _duplicate(offer, receipt, log)
 

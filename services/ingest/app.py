@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.events import Lane, Project
-from contracts.http import Accepted, TextUpload, ValidFrom
+from contracts.http import Accepted, Plain, TextUpload, ValidFrom
 from kernel.cache import ParseCache
 from kernel.errors import Refusal
 from kernel.media import SUPPORTED, sniff
@@ -30,8 +30,8 @@ class Form(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     project: Project = "default"
-    source: str | None = Field(None, max_length=2048)
-    supersedes: str | None = Field(None, max_length=128)
+    source: Plain | None = Field(None, max_length=2048)
+    supersedes: Plain | None = Field(None, max_length=128)
     valid_from: ValidFrom | None = None
     trusted: bool = False
     lane: Lane = "live"

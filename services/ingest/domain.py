@@ -21,6 +21,7 @@ from contracts.events import (
     Superseded,
     Window,
 )
+from contracts.http import within
 from kernel.errors import Refusal
 
 ID_HEX = 32
@@ -95,6 +96,11 @@ class Line:
     def current(self) -> str | None:
         """The version whose window is open."""
         return next((w.version_id for w in self.settled if w.valid_until is None), None)
+
+    def is_past(self, version_id: str, now: datetime) -> bool:
+        """Was the version valid once, and is it neither now nor later?"""
+        ends = [w.valid_until for w in self.settled if w.version_id == version_id]
+        return bool(ends) and all(end is not None and end <= now for end in ends)
 
 
 def fold(document_id: str, events: Iterable[Event], version: int) -> Line:
@@ -191,8 +197,11 @@ def stated_valid_from(head: bytes, media_type: str) -> datetime | None:
 
 
 def _moment(value: object) -> datetime | None:
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if not isinstance(value, datetime):
+        return None
+    try:
+        return within(value if value.tzinfo else value.replace(tzinfo=UTC))
+    except ValueError:
+        return None

@@ -29,6 +29,8 @@ from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 
 QUERY_BYTES = 64 * 1024
+LAST = 2**63 - 1
+"""The largest position there can be."""
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
@@ -78,12 +80,12 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     @app.get("/events")
     async def get_events(
         request: Request,
-        after: Annotated[int, Query(ge=0)] = 0,
+        after: Annotated[int, Query(ge=0, le=LAST)] = 0,
         follow: bool = True,
         project: Project | None = None,
     ) -> Response:
         resume = request.headers.get("last-event-id", "")
-        start = int(resume) if resume.isdigit() else after
+        start = min(int(resume[:19]), LAST) if resume.isdecimal() else after
         return EventSourceResponse(_events(env.log, start, follow, project), ping=15)
 
     @app.post("/projections/read/rebuild")

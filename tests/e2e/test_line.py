@@ -339,6 +339,16 @@ async def test_events_are_streamed_from_a_position(client: httpx.AsyncClient) ->
     assert "maximum fine" not in text  # events hold no text
 
 
+@pytest.mark.parametrize("number", ["9223372036854775808", "9" * 30, "-1", "x"])
+async def test_a_position_that_cannot_be_is_refused(client: httpx.AsyncClient, number: str) -> None:
+    reply = await client.get("/events", params={"follow": "false", "after": number})
+    assert reply.status_code == 422
+    again = await client.get(
+        "/events", params={"follow": "false"}, headers={"Last-Event-ID": "9" * 30}
+    )
+    assert (again.status_code, again.text) == (200, "")
+
+
 async def _same(actual: Any, expected: Any) -> bool:
     value = await actual
     assert value == expected

@@ -135,6 +135,27 @@ async def test_a_text_that_was_embedded_before_is_not_embedded_again(world: Worl
     assert (done.embedded, done.reused) == (1, 2)
 
 
+async def test_what_was_embedded_before_a_crash_is_not_embedded_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.indexer.index.SLICE", 1)
+    event = await world.chunked("a.md")
+    embed = world.embedder.embed_documents
+
+    async def dies(texts: Any) -> Any:
+        if world.embedder.embedded:
+            raise ConnectionError
+        return await embed(texts)
+
+    world.embedder.embed_documents = dies  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError):
+        await on_chunked(event, index=world.index, **world.deps)
+    world.embedder.embed_documents = embed  # type: ignore[method-assign]
+    (done,) = await on_chunked(event, index=world.index, **world.deps)
+    assert isinstance(done, Indexed)
+    assert (done.embedded, done.reused) == (1, 1)
+
+
 @pytest.mark.parametrize("verdict", ["quarantine", "block"])
 async def test_a_text_that_is_not_clean_is_never_cut(world: World, verdict: str) -> None:
     event = await world.cleared("a.md", verdict=verdict)

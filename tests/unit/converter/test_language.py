@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel.errors import Refusal
+from kernel.language import detect
 from services.converter.language import judge
 
 LID = Path(__file__).parents[3] / "../shared/evaldata/lid/lingua/sentences.jsonl"
@@ -58,3 +59,16 @@ def test_no_document_of_an_accepted_language_is_refused() -> None:
             wrong += judged.language != code
     assert total > 400
     assert wrong <= total // 100
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "ж", ".", "a@", "a_", "```x\n", "~~~ ", "[", "<", "`", "&a", "a1 "]
+)
+@pytest.mark.timeout(120)  # it took hours: the patterns were quadratic
+def test_a_megabyte_of_hostile_text_is_judged(piece: str) -> None:
+    assert detect(piece * (1_000_000 // len(piece))).confidence <= 1
+
+
+def test_words_at_the_end_of_a_long_text_are_seen() -> None:
+    text = "1 2 3 4 5. " * 20_000 + "Казна износи двадесет милиона динара по закону. " * 3_000
+    assert detect(text).code == "sr"

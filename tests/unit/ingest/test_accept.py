@@ -220,6 +220,17 @@ async def test_content_that_returns_is_reinstated() -> None:
     assert (await world.upload("a", source="k")).duplicate_of == a.version_id
 
 
+async def test_the_valid_text_is_a_duplicate_while_a_later_one_is_scheduled() -> None:
+    world = World()
+    a = await world.upload("a", source="k", valid_from=day(1))
+    await world.index(a)
+    b = await world.upload("b", source="k", valid_from=datetime(2999, 1, 1, tzinfo=UTC))
+    await world.index(b)
+    for text, version in (("a", a), ("b", b)):
+        again = await world.upload(text, source="k")
+        assert again.duplicate_of == version.version_id
+
+
 async def test_of_two_versions_with_one_beginning_the_later_is_valid() -> None:
     world = World()
     a = await world.upload("a", source="k", valid_from=day(1))

@@ -99,7 +99,15 @@ async def test_a_file_says_itself_since_when_it_is_valid(door: Door) -> None:
 
 @pytest.mark.parametrize(
     "front_matter",
-    [b"valid_from: soon", b"valid_from: [1]", b"- a", b": :", b"a: &a [*a]", b"x: " + b"[" * 3000],
+    [
+        b"valid_from: 0001-01-01T00:00:00+14:00",
+        b"valid_from: soon",
+        b"valid_from: [1]",
+        b"- a",
+        b": :",
+        b"a: &a [*a]",
+        b"x: " + b"[" * 3000,
+    ],
 )
 async def test_front_matter_that_is_no_date_is_no_date(door: Door, front_matter: bytes) -> None:
     reply = await door.post(b"---\n" + front_matter + b"\n---\n" + TEXT)
@@ -131,6 +139,9 @@ async def test_a_bad_file_is_refused_and_nothing_stays(
         {"project": "Nope!"},
         {"valid_from": "yesterday"},
         {"valid_from": "2025-02-30"},
+        {"valid_from": "0001-01-01T00:00:00+14:00"},
+        {"valid_from": "9999-12-31T23:59:59-14:00"},
+        {"source": "a\x00b"},
         {"lane": "fast"},
         {"trusted": "perhaps"},
         {"source": "x" * 5000},
@@ -155,6 +166,11 @@ async def test_a_bad_field_is_named_and_nothing_is_recorded(
         (b"[" * 100_000, "application/json"),
         (b'{"text": ""}', "application/json"),
         (b'{"text": "a", "nmae": "b"}', "application/json"),
+        (b'{"text": "a", "source": "\\u0000"}', "application/json"),
+        (b'{"text": "a", "source": "\\ud800"}', "application/json"),
+        (b'{"text": "a\\ud800"}', "application/json"),
+        (b'{"text": "a", "supersedes": "\\u0000"}', "application/json"),
+        (b'{"text": "a", "valid_from": "0001-01-01T00:00:00+14:00"}', "application/json"),
     ],
 )
 async def test_a_body_that_is_no_upload_is_refused(door: Door, content: bytes, kind: str) -> None:
