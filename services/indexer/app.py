@@ -40,8 +40,8 @@ async def build(env: Env) -> Service:
         "indexer",
         app=create_app(env, index),
         handlers=handlers,
-        # The embedder takes turns in small batches: a short document passes a long one. With four at
-        # once the whole line was 15 % slower (eval/RESULTS.md).
+        # The embedder takes turns in small batches: a short document passes a long one. With four
+        # at once the whole line was slower (eval/RESULTS.md).
         concurrency=max(env.settings.concurrency, 2),
         deps={"log": env.log, "blobs": env.blobs, "index": index, "cut_options": cut_options},
     )
