@@ -1,6 +1,6 @@
 """Every fact about a document, as frozen models. Ids, hashes, counts and verdicts; never text."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
@@ -222,6 +222,4 @@ def subject(lane: Lane, type_: str, schema_version: int | Literal["*"]) -> str:
 
 def utc(moment: datetime) -> str:
     """RFC 3339 in UTC."""
-    from datetime import UTC
-
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

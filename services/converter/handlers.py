@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
 
 from contracts.artifacts import ParsedDocument
 from contracts.events import (
@@ -91,7 +91,7 @@ async def _converted(
     data = body.encode()
     return [
         Converted(
-            **_ids(event),
+            **event.ids,
             body_sha256=await blobs.put(data),
             meta_sha256=await blobs.put(meta.to_bytes()),
             body_bytes=len(data),
@@ -109,15 +109,6 @@ async def _stored(blobs: Blobs, sha256: str) -> ParsedDocument | None:
         return None
 
 
-def _ids(event: Event) -> dict[str, Any]:
-    return {
-        "project": event.project,
-        "document_id": event.document_id,
-        "version_id": event.version_id,
-        "source_id": event.source_id,
-    }
-
-
 def _parsed(
     event: Event,
     parsed_sha256: str,
@@ -128,7 +119,7 @@ def _parsed(
     reused: bool = False,
 ) -> Parsed:
     return Parsed(
-        **_ids(event),
+        **event.ids,
         parsed_sha256=parsed_sha256,
         parser=parser,
         language=document.meta.language,
@@ -139,4 +130,4 @@ def _parsed(
 
 
 def _failed(event: Event, refusal: Refusal) -> Failed:
-    return Failed(**_ids(event), stage="converter", code=refusal.code, reason=refusal.reason[:500])
+    return Failed(**event.ids, stage="converter", code=refusal.code, reason=refusal.reason[:500])

@@ -93,7 +93,7 @@ async def _judged(text: str, hidden: Sequence[HiddenText], title: str) -> ScanRe
 def _verdict(event: Event, result: ScanResult, trusted: bool, **about: object) -> ScanVerdict:
     return ScanVerdict.model_validate(
         {
-            **_ids(event),
+            **event.ids,
             **about,
             "verdict": "clean" if trusted else result.verdict,
             "score": result.score,
@@ -106,8 +106,4 @@ def _verdict(event: Event, result: ScanResult, trusted: bool, **about: object) -
 
 def _failed(event: Event, refusal: Refusal) -> Failed:
     fields = {"stage": "scanner", "code": refusal.code, "reason": refusal.reason}
-    return Failed.model_validate(_ids(event) | fields)
-
-
-def _ids(event: Event) -> dict[str, str]:
-    return event.model_dump(include={"project", "document_id", "version_id", "source_id"})
+    return Failed.model_validate(event.ids | fields)
