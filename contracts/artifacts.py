@@ -1,5 +1,7 @@
-"""Shapes of the blobs that events point at: parse, body meta, chunk manifest."""
+"""Shapes of the blobs that events point at: parse, body meta, span map, chunk manifest."""
 
+from bisect import bisect_right
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,14 +41,67 @@ class BodyMeta(Artifact):
     date: str | None = None
     publication: str | None = None
     pages: int | None = None
+    parser: str | None = None
+
+
+class Place(Artifact):
+    """Where in the source a span of Markdown came from; only what the format has is set.
+
+    `page` is a page or slide, from 1; `box` is (left, top, right, bottom) in points from the top
+    left corner of that page as it is shown. `sheet` and `cells` (`B2:D2`) are a spreadsheet's.
+    `path` is an XPath of element positions within `part`, an entry of a container
+    (`word/document.xml`, a chapter of an EPUB, `body` of a mail), or within the file itself.
+    `lines` are the first and last line of a text file, from 1.
+    """
+
+    page: int | None = Field(None, ge=1)
+    box: tuple[float, float, float, float] | None = None
+    sheet: str | None = None
+    cells: str | None = None
+    part: str | None = None
+    path: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+class Span(Artifact):
+    """`text[byte_start:byte_end]` (UTF-8 bytes) came from `place`."""
+
+    byte_start: int = Field(ge=0)
+    byte_end: int = Field(gt=0)
+    place: Place
+
+
+class SpanMap(Artifact):
+    """Spans of a body in ascending order, none over another; what has no place has no span."""
+
+    body_sha256: Sha256
+    spans: tuple[Span, ...]
+
+    def within(self, byte_start: int, byte_end: int) -> tuple[Span, ...]:
+        """The spans that touch `body[byte_start:byte_end]`."""
+        first = bisect_right(self.spans, byte_start, key=lambda span: span.byte_end)
+        return tuple(takewhile(lambda s: s.byte_start < byte_end, self.spans[first:]))
+
+
+class Attachment(Artifact):
+    """A file inside the document, in the blob store; it becomes a document of its own."""
+
+    name: str = Field(max_length=255)
+    sha256: Sha256
+    size_bytes: int = Field(gt=0)
 
 
 class ParsedDocument(Artifact):
-    """Deterministic parse: Markdown as a reader sees it, and what was hidden from him."""
+    """Deterministic parse: Markdown as a reader sees it, and what was hidden from him.
+
+    `spans` are over `markdown`, in the order and form of a `SpanMap`.
+    """
 
     markdown: str
     hidden: tuple[HiddenText, ...] = ()
     meta: BodyMeta
+    spans: tuple[Span, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Chunk(Artifact):

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from contracts.events import EVENTS, Event, Lane, subject, utc
+from contracts.events import EVENTS, Event, Fact, Lane, subject, utc
 from contracts.history.upcasters import upcast
 
 
@@ -40,6 +40,13 @@ class Envelope(BaseModel):
         return subject(self.lane, self.type, self.schema_version)
 
     def event(self) -> Event:
+        """`fact`, where it is known to be about a version of a document."""
+        fact = self.fact()
+        if not isinstance(fact, Event):
+            raise TypeError(f"{self.type} is about no document")
+        return fact
+
+    def fact(self) -> Fact:
         """The event in its current shape, old versions upcast.
 
         Raises:

@@ -15,18 +15,31 @@ Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Lane = Literal["live", "bulk"]
 Stage = Literal["ingest", "converter", "scanner", "indexer"]
 ScanSubject = Literal["parsed", "converted"]
+Via = Literal["upload", "text", "dropzone", "url", "watch", "crawl", "attachment"]
+Chunking = Literal["heading", "paragraph"]
 Verdict = Literal["clean", "quarantine", "block"]
 Severity = Literal["low", "medium", "high"]
 
 
-class Event(BaseModel):
-    """A fact about one version of one document. `source_id` is the SHA-256 of its bytes."""
+class Fact(BaseModel):
+    """Something that happened in a project."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     schema_version: ClassVar[int] = 1
-    category: ClassVar[Literal["document", "version"]] = "version"
 
     project: Project
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: what the fact is about."""
+        return f"project-{self.project}"
+
+
+class Event(Fact):
+    """A fact about one version of one document. `source_id` is the SHA-256 of its bytes."""
+
+    category: ClassVar[Literal["document", "version"]] = "version"
+
     document_id: Id
     version_id: Id
     source_id: Sha256
@@ -66,11 +79,25 @@ class DocumentReceived(Event):
     supersedes: Id | None = None
     trusted: bool = False
     attempt: int = Field(1, ge=1)
-    via: Literal["upload", "text", "dropzone", "url", "watch", "crawl"] = "upload"
+    via: Via = "upload"
+    parent: Id | None = None
+    """The version that this file was attached to."""
+
+
+class Reading(Part):
+    """What OCR made of a page: the engine whose text was kept, and the score of each, 0 to 1."""
+
+    page: int = Field(ge=1)
+    engine: str
+    scores: dict[str, float]
 
 
 class Parsed(Event):
-    """The deterministic parse is in the blob `parsed_sha256` (a `ParsedDocument`)."""
+    """The deterministic parse is in the blob `parsed_sha256` (a `ParsedDocument`).
+
+    `parser` names the engines and their versions; `shares` are the languages of the text by code,
+    largest first, together at most 1; `missing_pages` could not be read.
+    """
 
     parsed_sha256: Sha256
     parser: str
@@ -78,6 +105,10 @@ class Parsed(Event):
     pages: int | None = None
     warnings: tuple[str, ...] = ()
     reused: bool = False
+    shares: dict[str, float] = {}
+    missing_pages: tuple[int, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    attachments: int = Field(0, ge=0)
 
 
 class Finding(Part):
@@ -114,6 +145,8 @@ class Converted(Event):
     body_bytes: int = Field(ge=0)
     converter: str
     language: str
+    spans_sha256: Sha256 | None = None
+    """A `SpanMap` of the body."""
 
 
 class Chunked(Event):
@@ -190,6 +223,15 @@ class Erased(Event):
     blobs: int = Field(ge=0)
 
 
+class ProjectConfigured(Fact):
+    """An administrator changed settings of a project; what is None was left as it was."""
+
+    chunking: Chunking | None = None
+    language_check: bool | None = None
+    accepted_languages: tuple[str, ...] | None = None
+    actor: str
+
+
 class Failed(Event):
     """The version cannot go on at `stage`. `code` is a stable problem type."""
 
@@ -199,17 +241,17 @@ class Failed(Event):
     attempts: int = Field(1, ge=1)
 
 
-EVENTS: dict[str, type[Event]] = {
+EVENTS: dict[str, type[Fact]] = {
     cls.__name__: cls
     for cls in (
         DocumentReceived, Parsed, ScanVerdict, Converted, Chunked, Indexed, Superseded,
-        Reinstated, Released, Rejected, Erased, Failed,
+        Reinstated, Released, Rejected, Erased, Failed, ProjectConfigured,
     )
 }  # fmt: skip
 """Current shape of every event, by its type name."""
 
 
-def wire_type(cls: type[Event]) -> str:
+def wire_type(cls: type[Fact]) -> str:
     """`DocumentReceived.v1`: the name that schemas, samples and subjects share."""
     return f"{cls.__name__}.v{cls.schema_version}"
 

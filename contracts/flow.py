@@ -9,9 +9,11 @@ from contracts.events import (
     DocumentReceived,
     Erased,
     Event,
+    Fact,
     Failed,
     Indexed,
     Parsed,
+    ProjectConfigured,
     Reinstated,
     Rejected,
     Released,
@@ -31,7 +33,7 @@ class Step:
 
     consumes: type[Event] | Marker
     service: str
-    emits: tuple[type[Event], ...]
+    emits: tuple[type[Fact], ...]
     why: str
 
 
@@ -39,6 +41,7 @@ FLOW: tuple[Step, ...] = (
     Step(
         "HTTP", "ingest", (DocumentReceived, Reinstated), "bytes in, identity and version decided"
     ),
+    Step("HTTP", "ingest", (ProjectConfigured,), "an administrator sets how a project works"),
     Step(DocumentReceived, "converter", (Parsed, Failed), "deterministic parse in a child process"),
     Step(Parsed, "scanner", (ScanVerdict, Failed), "first scan: the parse, hidden text included"),
     Step(ScanVerdict, "converter", (Converted, Failed), "a clean parse becomes canonical Markdown"),

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from contracts.envelope import Envelope
-from contracts.events import DocumentReceived, Event, Lane
+from contracts.events import DocumentReceived, Event, Fact, Lane
 from kernel.db import UNAVAILABLE, queries
 from kernel.errors import WrongVersion
 
@@ -31,7 +31,7 @@ def reaction_id(cause: UUID, handler: str, ordinal: int | str = 0) -> UUID:
 class Pending:
     """An event on its way into the log."""
 
-    event: Event
+    event: Fact
     event_id: UUID
     correlation_id: UUID
     actor: str

@@ -8,6 +8,8 @@ import re
 import signal
 import sys
 import tempfile
+from hashlib import sha256
+from itertools import accumulate, pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -16,6 +18,7 @@ import psutil
 from pydantic import ValidationError
 
 from contracts.artifacts import ParsedDocument
+from contracts.events import Reading
 from kernel.errors import Refusal
 from kernel.media import SUPPORTED
 from services.converter.parsers import parser_for
@@ -29,11 +32,17 @@ _BROKEN = (OSError, EOFError, ValueError, TypeError, asyncio.LimitOverrunError)
 
 
 class ParseOutcome(NamedTuple):
-    """`parser`: what made the text, engine and version; `warnings`: for the journal."""
+    """`parser`: what made the text, engine and version; the rest but `files`: for the journal.
+
+    `files` are the bytes of `document.attachments`, in their order.
+    """
 
     document: ParsedDocument
     parser: str
     warnings: tuple[str, ...]
+    missing_pages: tuple[int, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    files: tuple[bytes, ...] = ()
 
 
 class ParseCell:
@@ -147,11 +156,23 @@ def _outcome(reply: _Reply, parser: str) -> ParseOutcome:
     if "code" in reply.header:
         raise _refusal(reply.header)
     try:
-        document = ParsedDocument.model_validate_json(reply.payload)
-        warnings = tuple(str(warning)[:300] for warning in reply.header["warnings"][:100])
-    except (ValidationError, KeyError, TypeError) as error:
+        header, payload = reply.header, memoryview(reply.payload)
+        sizes = [int(size) for size in header.get("files", ())]
+        at = len(payload) - sum(sizes)
+        document = ParsedDocument.model_validate_json(bytes(payload[:at]))
+        files = tuple(bytes(payload[at + a : at + b]) for a, b in pairwise(accumulate([0, *sizes])))
+        if [a.sha256 for a in document.attachments] != [sha256(f).hexdigest() for f in files]:
+            raise ValueError("other files than the document names")
+        return ParseOutcome(
+            document,
+            parser,
+            warnings=tuple(str(warning)[:300] for warning in header["warnings"][:100]),
+            missing_pages=tuple(int(n) for n in header.get("missing_pages", ())),
+            readings=tuple(Reading.model_validate(r) for r in header.get("readings", ())),
+            files=files,
+        )
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise Refusal("parse-crash", "the parser's answer makes no sense") from error
-    return ParseOutcome(document, parser, warnings)
 
 
 def _refusal(header: dict[str, Any]) -> Refusal:

@@ -1,10 +1,11 @@
 """The child process that parses: it gives up what it does not need, then serves its parent.
 
-`python -m services.converter.child MEMORY_BYTES CPU_SECONDS`; one JSON request a line on stdin,
-one JSON header line and `size` bytes of a `ParsedDocument` on stdout for each.
+`python -m services.converter.child MEMORY_BYTES CPU_SECONDS`; one JSON request a line on stdin; for
+each, on stdout, one JSON header line and `size` bytes: a `ParsedDocument`, then the `files`.
 """
 
 import ctypes
+import hashlib
 import json
 import logging
 import math
@@ -18,18 +19,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from contracts.artifacts import ParsedDocument
+from contracts.artifacts import Attachment
 from kernel.errors import Refusal
+from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
-Parse = Callable[[Path, str, ParseOptions], tuple[ParsedDocument, list[str]]]
+Parser = Callable[[Path, str, ParseOptions], Parse]
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _STACK_BYTES = 64 * 1024 * 1024
 
 
-def main(parse: Parse | None = None) -> None:
+def main(parse: Parser | None = None) -> None:
     """Give up rights, then answer until stdin ends."""
     memory, cpu_seconds = int(sys.argv[1]), int(sys.argv[2])
     # Libraries print; only we may write to the pipe.
@@ -61,7 +63,7 @@ def harden(memory: int) -> None:
     warnings.simplefilter("ignore")
 
 
-def _serve(parse: Parse, out: BinaryIO, cpu_seconds: int) -> None:
+def _serve(parse: Parser, out: BinaryIO, cpu_seconds: int) -> None:
     for line in sys.stdin.buffer:
         _grant(cpu_seconds)
         header, payload = _answer(parse, json.loads(line))
@@ -79,11 +81,11 @@ def _grant(cpu_seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, resource.RLIM_INFINITY))
 
 
-def _answer(parse: Parse, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _answer(parse: Parser, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Header and payload; reasons never hold text of the document."""
     options = ParseOptions.model_validate(request["options"])
     try:
-        document, notes = parse(Path(request["path"]), request["media_type"], options)
+        parsed = parse(Path(request["path"]), request["media_type"], options)
     except Refusal as refusal:
         return {"code": refusal.code, "reason": refusal.reason}, b""
     except MemoryError:
@@ -92,7 +94,24 @@ def _answer(parse: Parse, request: dict[str, Any]) -> tuple[dict[str, Any], byte
         return {"code": "too-deep", "reason": "nested too deeply"}, b""
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library raise
         return {"code": "parse-crash", "reason": _where(error)}, b""
-    return {"warnings": notes}, document.to_bytes()
+    return _reply(parsed)
+
+
+def _reply(parsed: Parse) -> tuple[dict[str, Any], bytes]:
+    attachments = tuple(
+        Attachment(
+            name=file.name, sha256=hashlib.sha256(file.data).hexdigest(), size_bytes=len(file.data)
+        )
+        for file in parsed.files
+    )
+    document = parsed.document.model_copy(update={"attachments": attachments})
+    header = {
+        "warnings": parsed.warnings,
+        "missing_pages": parsed.missing_pages,
+        "readings": [reading.model_dump() for reading in parsed.readings],
+        "files": [len(file.data) for file in parsed.files],
+    }
+    return header, b"".join([document.to_bytes(), *(file.data for file in parsed.files)])
 
 
 def _where(error: Exception) -> str:
@@ -104,7 +123,7 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__} at {place}"
 
 
-def _parse(path: Path, media_type: str, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+def _parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing import parse
 
     return parse(path, media_type, options)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Any, Protocol
 
 from contracts.artifacts import ParsedDocument
 from contracts.events import (
@@ -60,10 +60,16 @@ async def on_document_received(
         return [_failed(event, refusal)]
     meta = outcome.document.meta.model_copy(update={"language": judged.language})
     document = outcome.document.model_copy(update={"meta": meta})
+    for data in outcome.files:
+        await blobs.put(data)
     parsed_sha256 = await blobs.put(document.to_bytes())
     await cache.put(event.source_id, parser, options, parsed_sha256)
-    warnings = (*outcome.warnings, *judged.warnings)
-    return [_parsed(event, parsed_sha256, parser, document, warnings=warnings)]
+    notes = {
+        "warnings": (*outcome.warnings, *judged.warnings),
+        "missing_pages": outcome.missing_pages,
+        "readings": outcome.readings,
+    }
+    return [_parsed(event, parsed_sha256, parser, document, **notes)]
 
 
 async def on_scan_verdict(event: ScanVerdict, *, blobs: Blobs, received: Received) -> list[Event]:
@@ -114,9 +120,7 @@ def _parsed(
     parsed_sha256: str,
     parser: str,
     document: ParsedDocument,
-    *,
-    warnings: tuple[str, ...] = (),
-    reused: bool = False,
+    **notes: Any,
 ) -> Parsed:
     return Parsed(
         **event.ids,
@@ -124,8 +128,8 @@ def _parsed(
         parser=parser,
         language=document.meta.language,
         pages=document.meta.pages,
-        warnings=warnings,
-        reused=reused,
+        attachments=len(document.attachments),
+        **notes,
     )
 
 

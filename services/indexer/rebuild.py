@@ -11,7 +11,7 @@ from contracts.events import (
     Chunked,
     DocumentReceived,
     Erased,
-    Event,
+    Fact,
     Indexed,
     Reinstated,
     Superseded,
@@ -43,7 +43,7 @@ class Contents:
         self.moved: set[str] = set()
         """Documents whose windows were set since `take_moved`."""
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Fact) -> None:
         """Fold one event in."""
         match event:
             case DocumentReceived():
@@ -64,7 +64,7 @@ class Contents:
         while batch := await index.log.read(self.position, PAGE):
             for envelope in batch:
                 if envelope.project == self.project:
-                    self.apply(envelope.event())
+                    self.apply(envelope.fact())
             self.position = batch[-1].position
 
 

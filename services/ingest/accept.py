@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 from uuid import UUID, uuid4, uuid5
 
-from contracts.events import DocumentReceived, Event, Lane
+from contracts.events import DocumentReceived, Event, Lane, Via
 from contracts.http import Accepted
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
@@ -32,7 +31,7 @@ class Offer:
     supersedes: str | None = None
     trusted: bool = False
     lane: Lane = "live"
-    via: Literal["upload", "text", "dropzone", "url", "watch", "crawl"] = "upload"
+    via: Via = "upload"
     actor: str = "api"
     returns: bool = False
     """The uploader named the document, so known bytes are its return to an earlier state."""

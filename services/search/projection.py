@@ -155,7 +155,9 @@ class Projection:
         return position
 
     async def _fold(self, connection: Any, envelope: Envelope) -> None:
-        event = envelope.event()
+        event = envelope.fact()
+        if not isinstance(event, Event):
+            return  # settings of a project: read from its stream
         if isinstance(event, DocumentReceived):
             await self._receive(connection, envelope, event)
         elif isinstance(event, Superseded | Reinstated):

@@ -23,18 +23,21 @@ def sample(path: Path) -> Envelope:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 def test_every_sample_ever_committed_reads_as_the_current_shape(path: Path) -> None:
-    event = sample(path).event()
+    event = sample(path).fact()
     assert type(event) is EVENTS[path.name.split(".")[0]]
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+CURRENT = [p for p in SAMPLES if p.stem in {wire_type(cls) for cls in EVENTS.values()}]
+
+
+@pytest.mark.parametrize("path", CURRENT, ids=lambda p: p.stem)
 def test_a_sample_of_the_current_version_round_trips(path: Path) -> None:
     envelope = sample(path)
-    assert envelope.event().model_dump(mode="json") == envelope.data
+    assert envelope.fact().model_dump(mode="json") == envelope.data
 
 
 def test_every_event_has_a_sample() -> None:
-    assert {p.stem for p in SAMPLES} >= {wire_type(cls) for cls in EVENTS.values()}
+    assert {p.stem for p in CURRENT} >= {wire_type(cls) for cls in EVENTS.values()}
 
 
 @pytest.mark.parametrize("name", rendered())

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from contracts.artifacts import BodyMeta, ParsedDocument
 from services.converter.child import main
+from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
 
 def obey(  # noqa: C901 - a list of crimes
     path: Path, media_type: str, options: ParseOptions
-) -> tuple[ParsedDocument, list[str]]:
+) -> Parse:
     """First word of the file: an order; the rest: its argument."""
     del options
     order, _, argument = path.read_text().partition(" ")
@@ -46,7 +47,7 @@ def obey(  # noqa: C901 - a list of crimes
             print(argument)
             sys.stdout.flush()
     meta = BodyMeta(title=str(os.getpid()), language="unknown", media_type=media_type)
-    return ParsedDocument(markdown=argument, meta=meta), []
+    return Parse(ParsedDocument(markdown=argument, meta=meta))
 
 
 def _hog() -> None:

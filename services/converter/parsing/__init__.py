@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
 from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN
+from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
 
-def parse(path: Path, media_type: str, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
-    """The document at `path` and warnings for its journal. Same bytes, same result.
+def parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    """The document at `path` and notes for its journal. Same bytes, same result.
 
     Raises:
         Refusal: the document cannot be read, with a stable code.

@@ -16,13 +16,14 @@ from kernel.media import DOCX
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.properties import line, told_title
+from services.converter.parsing.result import Parse
 from services.converter.parsing.wordml import Styles, clean, notes, parse_xml, text_of
 from services.converter.settings import ParseOptions
 
 _DOCUMENT = "word/document.xml"
 
 
-def parse_docx(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+def parse_docx(path: Path, options: ParseOptions) -> Parse:
     """A Word document: headings, lists, tables, footnotes; comments and deletions as hidden text.
 
     Raises:
@@ -52,7 +53,8 @@ def parse_docx(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[
         author=line(properties.get("creator")) or None,
         date=properties.get("created"),
     )
-    return ParsedDocument(markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta), []
+    document = ParsedDocument(markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta)
+    return Parse(document)
 
 
 def _part(archive: Archive, name: str) -> Any | None:

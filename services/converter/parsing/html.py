@@ -16,6 +16,7 @@ from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.properties import line, told_title
+from services.converter.parsing.result import Parse
 from services.converter.parsing.visibility import take_hidden
 from services.converter.settings import ParseOptions
 
@@ -32,7 +33,7 @@ _INLINE = [
 _MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
 
 
-def parse_html(data: bytes, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+def parse_html(data: bytes, options: ParseOptions) -> Parse:
     """The main content of a page.
 
     Raises:
@@ -52,7 +53,7 @@ def parse_html(data: bytes, options: ParseOptions) -> tuple[ParsedDocument, list
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
     warnings = [] if encoding.startswith("utf-8") else [f"decoded as {encoding}"]
-    return ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta), warnings
+    return Parse(ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta), warnings)
 
 
 def _check_depth(soup: BeautifulSoup, most: int) -> None:

@@ -13,6 +13,7 @@ from services.converter.parsers import has_table_models, tesseract_version
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
+from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
 OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
@@ -20,7 +21,7 @@ _FEW_LETTERS = 12
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
 
 
-def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[str]]:
+def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     """A PDF with text, or a scan where tesseract is installed.
 
     Raises:
@@ -46,7 +47,8 @@ def parse_pdf(path: Path, options: ParseOptions) -> tuple[ParsedDocument, list[s
         date=_date(found.info.get("CreationDate", "")),
         pages=len(found.pages),
     )
-    return ParsedDocument(markdown=markdown, hidden=tuple(_hidden(found)), meta=meta), warnings
+    document_ = ParsedDocument(markdown=markdown, hidden=tuple(_hidden(found)), meta=meta)
+    return Parse(document_, warnings)
 
 
 def _textless(found: Probe) -> frozenset[int]:

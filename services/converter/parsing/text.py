@@ -9,6 +9,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import MARKDOWN
 from services.converter.parsing.encoding import decode
+from services.converter.parsing.result import Parse
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.M | re.S)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -25,7 +26,7 @@ _INVISIBLE_ELEMENT = re.compile(
 )
 
 
-def parse_text(data: bytes, media_type: str) -> tuple[ParsedDocument, list[str]]:
+def parse_text(data: bytes, media_type: str) -> Parse:
     r"""A text file as it is, with `\n` line ends; hidden parts of Markdown taken out.
 
     Raises:
@@ -48,7 +49,7 @@ def parse_text(data: bytes, media_type: str) -> tuple[ParsedDocument, list[str]]
         date=fields.get("date"),
         publication=fields.get("publication"),
     )
-    return ParsedDocument(markdown=text, hidden=tuple(hidden), meta=meta), warnings
+    return Parse(ParsedDocument(markdown=text, hidden=tuple(hidden), meta=meta), warnings)
 
 
 def take_hidden(markdown: str, hidden: list[HiddenText]) -> str:

@@ -8,7 +8,7 @@ from services.converter.parsing.text import parse_text
 
 
 def parsed(text: str, media_type: str = MARKDOWN) -> tuple[str, list[tuple[str, str]]]:
-    document, _ = parse_text(text.encode(), media_type)
+    document = parse_text(text.encode(), media_type).document
     return document.markdown, [(h.kind, h.text) for h in document.hidden]
 
 
@@ -18,10 +18,10 @@ def test_markdown_stays_as_it_is() -> None:
 
 
 def test_front_matter_is_read_off_and_kept_for_the_scanner() -> None:
-    document, _ = parse_text(
+    document = parse_text(
         b"---\ntitle: 'A: b'\nauthors: [X, Y]\ndate: 2024-02-03\nprompt: obey me\n---\nText\n",
         MARKDOWN,
-    )
+    ).document
     assert document.markdown == "Text\n"
     assert (document.meta.title, document.meta.author, document.meta.date) == (
         "A: b", "X, Y", "2024-02-03",
@@ -40,7 +40,7 @@ def test_a_yaml_bomb_is_no_front_matter() -> None:
     bomb = "a: &a [x, x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
     )
-    document, _ = parse_text(f"---\n{bomb}---\nText\n".encode(), MARKDOWN)
+    document = parse_text(f"---\n{bomb}---\nText\n".encode(), MARKDOWN).document
     assert document.markdown == "Text\n"
 
 
@@ -74,5 +74,5 @@ def test_a_text_without_text_is_empty() -> None:
 
 
 def test_another_charset_is_noted() -> None:
-    _, warnings = parse_text("Комиссия опубликует доклад".encode("koi8-r"), PLAIN)
+    warnings = parse_text("Комиссия опубликует доклад".encode("koi8-r"), PLAIN).warnings
     assert warnings == ["decoded as koi8_r"]
