@@ -19,6 +19,16 @@ _OFFICE = "application/vnd.openxmlformats-officedocument."
 DOCX = _OFFICE + "wordprocessingml.document"
 XLSX = _OFFICE + "spreadsheetml.sheet"
 PPTX = _OFFICE + "presentationml.presentation"
+XLS = "application/vnd.ms-excel"
+DOC = "application/msword"
+PPT = "application/vnd.ms-powerpoint"
+MSG = "application/vnd.ms-outlook"
+_OPEN = "application/vnd.oasis.opendocument."
+ODT = _OPEN + "text"
+ODS = _OPEN + "spreadsheet"
+ODP = _OPEN + "presentation"
+EPUB = "application/epub+zip"
+RTF = "application/rtf"
 
 SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, PDF, DOCX})
 """What the converter can read."""
@@ -31,7 +41,8 @@ OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 _BY_NAME: dict[str, str] = {
     ".md": MARKDOWN, ".markdown": MARKDOWN, ".mdown": MARKDOWN, ".mkd": MARKDOWN,
-    ".csv": CSV, ".tsv": CSV, ".json": JSON, ".htm": HTML, ".html": HTML, ".xhtml": HTML,
+    ".csv": CSV, ".tsv": CSV, ".tab": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON,
+    ".htm": HTML, ".html": HTML, ".xhtml": HTML,
     ".txt": PLAIN, ".text": PLAIN, ".log": PLAIN,
 }  # fmt: skip
 _MAGIC = (
@@ -43,18 +54,31 @@ _MAGIC = (
     (b"\x1f\x8b", "application/gzip"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
-    (b"{\\rtf", "application/rtf"),
+    (b"{\\rtf", RTF),
     (b"\x7fELF", OCTETS),
     (b"MZ", OCTETS),
 )
 _ZIP_FOLDERS = {b"word": DOCX, b"xl": XLSX, b"ppt": PPTX}
-_ZIP_MIMETYPES = (
-    (b"application/epub+zip", "application/epub+zip"),
-    (b"application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text"),
-    (b"application/vnd.oasis.opendocument", "application/vnd.oasis.opendocument"),
-)
+_ZIP_MIMETYPES = tuple((t.encode(), t) for t in (EPUB, ODT, ODS, ODP, _OPEN.rstrip(".")))
 _ENTRY = re.compile(rb"PK\x03\x04.{26}()", re.DOTALL)
-_ZIP_NAMES = {".docx": DOCX, ".xlsx": XLSX, ".pptx": PPTX}
+_ZIP_NAMES = {
+    ".docx": DOCX, ".docm": DOCX, ".dotx": DOCX, ".xlsx": XLSX, ".xlsm": XLSX, ".xltx": XLSX,
+    ".pptx": PPTX, ".pptm": PPTX, ".potx": PPTX, ".ppsx": PPTX, ".odt": ODT, ".ott": ODT,
+    ".ods": ODS, ".ots": ODS, ".odp": ODP, ".otp": ODP, ".epub": EPUB,
+}  # fmt: skip
+_ZIP_SIGNS = frozenset({b"[Content_Types].xml", b"META-INF/container.xml", b"content.xml"})
+"""Entries that an office file or a book may start with, and an ordinary zip has not."""
+_OLE_STREAMS = (
+    ("WordDocument", DOC),
+    ("PowerPoint Document", PPT),
+    ("Workbook", XLS),
+    ("Book", XLS),
+    ("__properties_version1.0", MSG),
+)
+_OLE_NAMES = {
+    ".xls": XLS, ".xlt": XLS, ".xla": XLS, ".doc": DOC, ".dot": DOC, ".ppt": PPT, ".pps": PPT,
+    ".pot": PPT, ".msg": MSG,
+}  # fmt: skip
 _TEXT_CONTROLS = frozenset({9, 10, 11, 12, 13, 27})
 _DOCTYPE = re.compile(r"<!doctype\s+html\b", re.IGNORECASE)
 _HTML_ROOT = re.compile(r"<(html|head|body)\b[^>]*>", re.IGNORECASE)
@@ -84,8 +108,7 @@ def sniff(head: bytes, name: str) -> str:
     if head.startswith(b"PK\x03\x04"):
         return _zip_kind(head, suffix)
     if head.startswith(OLE_MAGIC):
-        # An office name on such a container means encrypted; the converter says so.
-        return _ZIP_NAMES.get(suffix, OLE)
+        return _ole_kind(head, suffix)
     for magic, media_type in _MAGIC:
         if head.startswith(magic):
             return media_type
@@ -103,8 +126,22 @@ def _zip_kind(head: bytes, suffix: str) -> str:
     for name in names:
         if name.partition(b"/")[0] in _ZIP_FOLDERS:
             return _ZIP_FOLDERS[name.partition(b"/")[0]]
-    unseen = len(head) >= SNIFF_BYTES or b"[Content_Types].xml" in names
+    unseen = len(head) >= SNIFF_BYTES or not _ZIP_SIGNS.isdisjoint(names)
     return _ZIP_NAMES.get(suffix, ZIP) if unseen else ZIP
+
+
+def _ole_kind(head: bytes, suffix: str) -> str:
+    """Kind of an OLE container by the names in the first sector of its directory.
+
+    An encrypted new document is called by its name: the converter says why it cannot read it.
+    """
+    sector = 1 << min(_u16(head[30:32]), 12)
+    start = (int.from_bytes(head[48:52], "little") + 1) * sector
+    entries = (head[at : at + 128] for at in range(start, min(start + sector, len(head)), 128))
+    names = {entry[:64].decode("utf-16-le", "replace").partition("\0")[0] for entry in entries}
+    if "EncryptedPackage" in names or not names & {name for name, _ in _OLE_STREAMS}:
+        return {**_ZIP_NAMES, **_OLE_NAMES}.get(suffix, OLE)
+    return next(kind for name, kind in _OLE_STREAMS if name in names)
 
 
 def _u16(little_endian: bytes) -> int:
@@ -143,7 +180,7 @@ def _text_kind(text: str, suffix: str) -> str:
         return HTML
     if named in {MARKDOWN, CSV, PLAIN}:
         return str(named)
-    if named in {JSON, None} and _is_json(text):
+    if named in {JSON, None} and (_is_json(text) or _is_json_lines(text)):
         return JSON
     if text.lstrip().startswith("<?xml"):
         return XML
@@ -174,3 +211,47 @@ def _is_json(text: str) -> bool:
         # A head cut out of a longer file cannot be complete.
         return len(text) >= SNIFF_BYTES // 2 and bool(re.match(r'[\[{]\s*["\[{\d\-tfn\]}]', body))
     return True
+
+
+def _is_json_lines(text: str) -> bool:
+    """Two objects or arrays, each on a line of its own, start the file."""
+    lines = [line for line in text.split("\n", 8) if line.strip()][:2]
+    return len(lines) == 2 and all(line.lstrip()[:1] in "{[" and _is_json(line) for line in lines)
+
+
+# --- names that say something else --------------------------------------------------------------
+
+_TEXTS = frozenset({PLAIN, MARKDOWN, CSV, JSON, XML})
+_CALLED = {
+    MARKDOWN: "Markdown", PLAIN: "plain text", HTML: "HTML", CSV: "CSV", JSON: "JSON", XML: "XML",
+    PDF: "PDF", DOCX: "DOCX", XLSX: "XLSX", PPTX: "PPTX", XLS: "XLS", DOC: "DOC", PPT: "PPT",
+    MSG: "MSG", ODT: "ODT", ODS: "ODS", ODP: "ODP", EPUB: "EPUB", RTF: "RTF", ZIP: "ZIP",
+    OLE: "an OLE container", OCTETS: "binary", "message/rfc822": "EML",
+}  # fmt: skip
+_CLAIMS: dict[str, str] = {
+    **_BY_NAME, **_ZIP_NAMES, **_OLE_NAMES, ".pdf": PDF, ".rtf": RTF, ".xml": XML, ".zip": ZIP,
+    ".eml": "message/rfc822", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
+    ".tif": "image/tiff", ".tiff": "image/tiff", ".gif": "image/gif",
+}  # fmt: skip
+
+
+def lie(name: str, media_type: str) -> str | None:
+    """`the name says PDF, the content is HTML`, or None when they agree.
+
+    A name without an ending that is known claims nothing. Kinds of text that only a name can tell
+    apart agree with each other, except that something called JSON has to be JSON.
+
+    Args:
+        name: the file's name.
+        media_type: what `sniff` found.
+    """
+    claimed = _CLAIMS.get(PurePosixPath(name.lower()).suffix)
+    if claimed is None or claimed == media_type:
+        return None
+    if {claimed, media_type} <= _TEXTS and claimed != JSON:
+        return None
+    return f"the name says {_called(claimed)}, the content is {_called(media_type)}"
+
+
+def _called(media_type: str) -> str:
+    return _CALLED.get(media_type) or media_type.rpartition("/")[2].upper()

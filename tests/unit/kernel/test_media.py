@@ -7,7 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.media import DOCX, HTML, JSON, MARKDOWN, OCTETS, OLE_MAGIC, PDF, PLAIN, PPTX, XML, sniff
+from kernel.media import (
+    CSV,
+    DOC,
+    DOCX,
+    EPUB,
+    HTML,
+    JSON,
+    MARKDOWN,
+    MSG,
+    OCTETS,
+    ODP,
+    ODS,
+    ODT,
+    OLE,
+    OLE_MAGIC,
+    PDF,
+    PLAIN,
+    PPTX,
+    RTF,
+    XLS,
+    XLSX,
+    XML,
+    lie,
+    sniff,
+)
 
 
 def zipped(*names: str, first: bytes = b"<x/>") -> bytes:
@@ -47,7 +71,15 @@ def zipped(*names: str, first: bytes = b"<x/>") -> bytes:
         (b"", "a.md", MARKDOWN),
         (b"", "a", PLAIN),
         (OLE_MAGIC + b"...", "a.docx", DOCX),
-        (OLE_MAGIC + b"...", "a.doc", "application/x-ole-storage"),
+        (OLE_MAGIC + b"...", "a.doc", DOC),
+        (OLE_MAGIC + b"...", "a.msg", MSG),
+        (OLE_MAGIC + b"...", "a", OLE),
+        (b'{"a": 1}\n{"a": 2}\n', "a.jsonl", JSON),
+        (b'{"a": 1}\n{"a": 2}\n', "a", JSON),
+        (b'{"a": 1}\n{"a": 2}\n', "a.log", PLAIN),
+        (b"{a} prose\n{b} prose\n", "a", PLAIN),
+        (b"a\tb\n1\t2", "a.tsv", CSV),
+        (b"{\\rtf1 x}", "a.doc", RTF),
     ],
 )
 def test_content_decides_and_the_name_breaks_ties(head: bytes, name: str, expected: str) -> None:
@@ -79,6 +111,80 @@ def test_an_epub_is_told_by_its_first_entry() -> None:
     assert sniff(buffer.getvalue(), "book") == "application/epub+zip"
 
 
+@pytest.mark.parametrize(
+    ("mimetype", "kind"),
+    [
+        ("application/vnd.oasis.opendocument.text", ODT),
+        ("application/vnd.oasis.opendocument.text-template", ODT),
+        ("application/vnd.oasis.opendocument.spreadsheet", ODS),
+        ("application/vnd.oasis.opendocument.presentation", ODP),
+        ("application/vnd.oasis.opendocument.graphics", "application/vnd.oasis.opendocument"),
+    ],
+)
+def test_an_open_document_is_told_by_its_first_entry(mimetype: str, kind: str) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", mimetype)
+        archive.writestr("content.xml", "<x/>")
+    assert sniff(buffer.getvalue(), "a.docx") == kind
+
+
+def test_a_book_without_its_mark_goes_by_its_name() -> None:
+    assert sniff(zipped("META-INF/container.xml"), "a.epub") == EPUB
+    assert sniff(zipped("content.xml"), "a.ods") == ODS
+
+
+def ole(*streams: str) -> bytes:
+    """A header that puts the directory right behind it, and that directory's first sector."""
+    header = bytearray(512)
+    header[:8] = OLE_MAGIC
+    header[30:32] = (9).to_bytes(2, "little")
+    entries = b"".join(name.encode("utf-16-le").ljust(128, b"\0") for name in streams)
+    return bytes(header) + entries
+
+
+@pytest.mark.parametrize(
+    ("streams", "name", "kind"),
+    [
+        (["Root Entry", "Workbook"], "a.doc", XLS),
+        (["Root Entry", "WordDocument"], "a.xls", DOC),
+        (["Root Entry", "__properties_version1.0"], "a", MSG),
+        (["Root Entry", "EncryptedPackage"], "a.xlsx", XLSX),
+        (["Root Entry", "EncryptedPackage"], "a", OLE),
+    ],
+)
+def test_an_old_office_file_is_told_by_its_streams(
+    streams: list[str], name: str, kind: str
+) -> None:
+    assert sniff(ole(*streams), name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "expected"),
+    [
+        ("report.docx", PDF, "the name says DOCX, the content is PDF"),
+        ("page.pdf", HTML, "the name says PDF, the content is HTML"),
+        ("table.xlsx", "application/zip", "the name says XLSX, the content is ZIP"),
+        ("photo.png", "image/jpeg", "the name says PNG, the content is JPEG"),
+        ("data.json", PLAIN, "the name says JSON, the content is plain text"),
+        ("a.doc", RTF, "the name says DOC, the content is RTF"),
+        ("REPORT.PDF", PDF, None),
+        ("notes.md", MARKDOWN, None),
+        ("feed.xml", PLAIN, None),
+        ("macros.xlsm", XLSX, None),
+        ("no ending", PDF, None),
+        ("v1.2", PLAIN, None),
+    ],
+)
+def test_a_name_that_lies_is_told(name: str, media_type: str, expected: str | None) -> None:
+    assert lie(name, media_type) == expected
+
+
 @given(st.binary(max_size=2000), st.text(max_size=30))
 def test_any_bytes_get_an_answer(head: bytes, name: str) -> None:
     assert "/" in sniff(head, name)
+
+
+@given(st.binary(max_size=3000), st.text(max_size=5))
+def test_any_old_office_file_gets_an_answer(tail: bytes, name: str) -> None:
+    assert "/" in sniff(OLE_MAGIC + tail, f"a.{name}")
