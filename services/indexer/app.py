@@ -35,6 +35,7 @@ async def build(env: Env) -> Service:
         count_tokens=embedder.count_tokens,
         detect=lambda text: detect(text).code,
         limit=min(settings.chunk_tokens, embedder.max_tokens),
+        most=embedder.max_tokens,
     )
     return Service(
         "indexer",

@@ -1,4 +1,5 @@
-"""A body of Markdown becomes passages: heading by heading, up to a number of tokens, byte-exact."""
+"""A body of Markdown becomes passages, byte-exact: heading by heading up to a number of tokens, or
+paragraph by paragraph up to a number of characters."""
 
 import hashlib
 import re
@@ -9,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
 
 from contracts.artifacts import Chunk, ChunkManifest, breadcrumb, embedded_text
+from contracts.events import Chunking
 from services.indexer.blocks import Block, Span, blocks
+from services.indexer.paragraphs import Measure, Paths, passages
 from services.indexer.splitting import Way, parts, slices, ways, words
 
-CHUNKER = "headings-1"
-"""Changes when the same body would be cut, named or labelled in another way."""
+CHUNKERS: dict[Chunking, str] = {"heading": "headings-2", "paragraph": "paragraphs-1"}
+"""A name changes when the same body would be cut, named or labelled in another way."""
 
-LONGEST_SLUG = 160
+LONGEST_SLUG = 155
 """Characters; an id stays below 200."""
 
 NOT_IN_SLUG = re.compile(r"(?:[^\w§]|_)+")
@@ -28,49 +31,85 @@ class Cut:
     """How to cut.
 
     `limit`: tokens of an embedded text (breadcrumb, context, passage) by `count_tokens`.
-    `detect`: text to language code, or `unknown`.
+    `detect`: text to language code, or `unknown`. `chunking`: the strategy. `most`: tokens that the
+    embedder reads, the bound of a passage that is cut by paragraphs.
     """
 
     count_tokens: Callable[[str], int]
     detect: Callable[[str], str] | None = None
     limit: int = 500
+    chunking: Chunking = "heading"
+    most: int = 512
 
     def __post_init__(self) -> None:
         if self.limit < 16:
             raise ValueError("a passage needs room for 16 tokens")
 
 
-def cut(body: str, title: str, source_id: str, language: str, options: Cut) -> tuple[Chunk, ...]:
+def cut(body: str, title: str, document_id: str, language: str, options: Cut) -> tuple[Chunk, ...]:
     """The passages of `body` in reading order; none for a blank one.
 
-    They do not overlap and leave out nothing but white space. Where a breadcrumb needs more than
-    half of the limit, passages still get the other half and the embedded text is longer than the
-    limit.
+    They leave out nothing but white space; cut by headings they do not overlap either. Where a
+    breadcrumb needs more than half of the limit, passages still get the other half and the
+    embedded text is longer than the limit.
+
+    Args:
+        body: Markdown.
+        title: of the document.
+        document_id: the same for all its versions, so that a passage which stays keeps its id.
+        language: of the document; that of a passage which is too short to tell.
+        options: how.
     """
-    names = _Names(source_id)
-    position = _Bytes(body)
+    ways = {"heading": _by_headings, "paragraph": _by_paragraphs}
+    names, position = _Names(document_id), _Bytes(body)
     chunks = []
-    for section in sections(blocks(body)):
-        for passage in _Section(body, title, section, options).passages():
-            text = body[passage.start : passage.end]
-            chunks.append(
-                Chunk(
-                    chunk_id=names.of(section.path, text),
-                    heading_path=section.path,
-                    byte_start=position.at(passage.start),
-                    byte_end=position.at(passage.end),
-                    tokens=passage.tokens,
-                    language=_language(text, language, options.detect),
-                    context=passage.context,
-                )
+    for path, ordinal, passage in ways[options.chunking](body, title, options):
+        text = body[passage.start : passage.end]
+        chunks.append(
+            Chunk(
+                chunk_id=names.of(path, ordinal, text),
+                heading_path=path,
+                byte_start=position.at(passage.start),
+                byte_end=position.at(passage.end),
+                tokens=passage.tokens,
+                language=_language(text, language, options.detect),
+                context=passage.context,
             )
+        )
     return tuple(chunks)
 
 
-def manifest(body_sha256: str, title: str, chunks: Iterable[Chunk]) -> ChunkManifest:
+_Found = Iterator[tuple[tuple[str, ...], int, "Passage"]]
+"""Heading path, ordinal under that heading from 1, passage."""
+
+
+def _by_headings(body: str, title: str, options: Cut) -> _Found:
+    for section in sections(blocks(body)):
+        found = _Section(body, title, section, options).passages()
+        for ordinal, passage in enumerate(found, 1):
+            yield section.path, ordinal, passage
+
+
+def _by_paragraphs(body: str, title: str, options: Cut) -> _Found:
+    paths = Paths.of(blocks(body))
+    crumb = max(options.count_tokens(breadcrumb(title, path)) for path in paths.all)
+    room = max(options.most - crumb, options.most // 2)
+    end, before, ordinal = 0, None, 0
+    for span in passages(body, Measure(body, options.count_tokens, room)):
+        path = paths.at(max(span.start, end))
+        ordinal = ordinal + 1 if path == before else 1
+        end, before = span.end, path
+        text = embedded_text(title, path, "", body[span.start : span.end])
+        tokens = max(1, options.count_tokens(text))
+        yield path, ordinal, Passage(span.start, span.end, tokens=tokens)
+
+
+def manifest(
+    body_sha256: str, title: str, chunks: Iterable[Chunk], chunking: Chunking = "heading"
+) -> ChunkManifest:
     """The artefact that `Chunked` points at."""
     return ChunkManifest(
-        body_sha256=body_sha256, chunker=CHUNKER, title=title, chunks=tuple(chunks)
+        body_sha256=body_sha256, chunker=CHUNKERS[chunking], title=title, chunks=tuple(chunks)
     )
 
 
@@ -279,16 +318,16 @@ def _language(passage: str, default: str, detect: Callable[[str], str] | None) -
 
 
 class _Names:
-    """Ids of passages: they depend on the headings and the words, not on the place."""
+    """Ids of passages: they depend on headings, words, and the place under the heading only."""
 
-    def __init__(self, source_id: str) -> None:
-        self._prefix = source_id[:16]
+    def __init__(self, document_id: str) -> None:
+        self._prefix = document_id[:16]
         self._seen: Counter[str] = Counter()
 
-    def of(self, path: Sequence[str], passage: str) -> str:
-        """`source:heading/subheading:hash`, and `-2` from the second equal passage on."""
+    def of(self, path: Sequence[str], ordinal: int, passage: str) -> str:
+        """`document:heading/subheading:ordinal:hash`, and `-2` from the second equal one on."""
         digest = hashlib.sha256(passage.encode()).hexdigest()[:8]
-        name = f"{self._prefix}:{slug(path)}:{digest}"
+        name = f"{self._prefix}:{slug(path)}:{ordinal}:{digest}"
         self._seen[name] += 1
         count = self._seen[name]
         return name if count == 1 else f"{name}-{count}"
@@ -314,12 +353,15 @@ def _slug_of(heading: str) -> str:
 
 
 class _Bytes:
-    """Places in characters to places in UTF-8 bytes, asked for in ascending order."""
+    """Places in characters to places in UTF-8 bytes; quick when they hardly ever go back."""
 
     def __init__(self, body: str) -> None:
         self._body, self._at, self._bytes = body, 0, 0
 
     def at(self, place: int) -> int:
+        if place < self._at:
+            self._bytes -= len(self._body[place : self._at].encode())
+            self._at = place
         self._bytes += len(self._body[self._at : place].encode())
         self._at = place
         return self._bytes

@@ -1,6 +1,7 @@
 """A cleared body becomes passages, passages become searchable, validity follows the versions."""
 
 import asyncio
+from dataclasses import replace
 
 from contracts.artifacts import BodyMeta
 from contracts.events import (
@@ -17,7 +18,8 @@ from contracts.events import (
 from kernel.blobs import Blobs, sha256
 from kernel.errors import KbError
 from kernel.log import Log
-from services.indexer.chunker import CHUNKER, Cut, cut, manifest
+from kernel.projects import project_settings
+from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.index import Index
 
 
@@ -46,10 +48,14 @@ async def _chunk(
 ) -> list[Event]:
     body_sha256, meta_sha256 = event.text_sha256, event.meta_sha256 or ""
     body, meta = await cleared_body(event, body_sha256, meta_sha256, blobs, log)
-    chunks = await asyncio.to_thread(cut, body, meta.title, event.source_id, meta.language, options)
+    options = replace(options, chunking=(await project_settings(log, event.project)).chunking)
+    chunks = await asyncio.to_thread(
+        cut, body, meta.title, event.document_id, meta.language, options
+    )
     if not chunks:
         return [_failed(event, "empty-text", "no text is left to index")]
-    chunks_sha256 = await blobs.put(manifest(body_sha256, meta.title, chunks).to_bytes())
+    made = manifest(body_sha256, meta.title, chunks, options.chunking)
+    chunks_sha256 = await blobs.put(made.to_bytes())
     return [
         Chunked(
             **event.ids,
@@ -57,7 +63,7 @@ async def _chunk(
             meta_sha256=meta_sha256,
             chunks_sha256=chunks_sha256,
             chunk_count=len(chunks),
-            chunker=CHUNKER,
+            chunker=CHUNKERS[options.chunking],
         )
     ]
 

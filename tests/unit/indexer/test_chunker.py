@@ -5,7 +5,7 @@ import re
 import pytest
 
 from contracts.artifacts import LONGEST_BREADCRUMB, Chunk, breadcrumb, embedded_text
-from services.indexer.chunker import CHUNKER, Cut, cut, manifest, slug
+from services.indexer.chunker import CHUNKERS, Cut, cut, manifest, slug
 
 SOURCE = "ab" * 32
 
@@ -273,9 +273,14 @@ def test_a_breadcrumb_is_bounded() -> None:
     assert breadcrumb("T", ("T", "A", "B")) == "[T > A > B]"
 
 
-def test_an_id_says_source_headings_and_hash() -> None:
+def test_an_id_says_document_headings_ordinal_and_hash() -> None:
     (chunk,) = chunks("## § 5 Benennung (Muster)\n\ntext")
-    assert re.fullmatch(r"abababababababab:§-5-benennung-muster:[0-9a-f]{8}", chunk.chunk_id)
+    assert re.fullmatch(r"abababababababab:§-5-benennung-muster:1:[0-9a-f]{8}", chunk.chunk_id)
+
+
+def test_the_ordinal_counts_passages_under_one_heading() -> None:
+    body = f"# A\n\n{words(300)}\n\n{words(300, 'more')}\n\n# B\n\nx"
+    assert [c.chunk_id.split(":")[2] for c in chunks(body)] == ["1", "2", "1"]
 
 
 def test_ids_do_not_change_by_edits_elsewhere() -> None:
@@ -305,7 +310,7 @@ def test_the_language_of_a_long_passage_is_detected() -> None:
 
 def test_a_manifest_names_body_and_chunker() -> None:
     found = manifest("0" * 64, "T", chunks("a"))
-    assert (found.chunker, found.title, len(found.chunks)) == (CHUNKER, "T", 1)
+    assert (found.chunker, found.title, len(found.chunks)) == (CHUNKERS["heading"], "T", 1)
 
 
 def test_a_limit_without_room_is_refused() -> None:
