@@ -12,6 +12,7 @@ import typer
 from cli import stack
 from cli.datadir import DataDir
 from cli.output import CliError, as_json, note, out, raw
+from cli.project import app as project_app
 
 app = typer.Typer(
     name="kb",
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body.")
 app.add_typer(doc, name="doc")
+app.add_typer(project_app, name="project")
 
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

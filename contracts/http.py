@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from contracts.events import Project, Stage, Window
+from contracts.events import Chunking, Project, Stage, Window
 
 
 def _moment(value: object) -> object:
@@ -205,6 +205,27 @@ class TextUpload(Body):
     valid_from: ValidFrom | None = None
     trusted: bool = False
     lane: Literal["live", "bulk"] = "live"
+
+
+class ProjectChange(Body):
+    """`PUT /projects/{project}`: settings to change; what is left out stays as it is.
+
+    `chunking` holds for documents that come from now on, and for those that are retried.
+    """
+
+    chunking: Chunking | None = None
+    language_check: bool | None = None
+    accepted_languages: Annotated[tuple[str, ...], Field(min_length=1, max_length=32)] | None = None
+
+
+class ProjectView(Body):
+    """How a project works; `accepted_languages` None: those of the installation."""
+
+    project: str
+    chunking: Chunking
+    language_check: bool
+    accepted_languages: tuple[str, ...] | None
+    position: int
 
 
 class Accepted(Body):

@@ -18,6 +18,7 @@ from kernel.web import actor, create_api, role
 from services.ingest import handlers
 from services.ingest.accept import Offer, accept, superseded
 from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.projects import add_project_routes
 from services.ingest.upload import Multipart
 
 TEXT_BYTES = 16 * 1024 * 1024
@@ -148,6 +149,7 @@ def create_app(env: Env, identity: Identity) -> FastAPI:
     """The HTTP surface."""
     app = create_api("ingest", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     uploads = Uploads(env, identity)
+    add_project_routes(app, env.log)
 
     @app.post(
         "/documents",

@@ -4,15 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from contracts.artifacts import BodyMeta, Chunk, ChunkManifest
-from contracts.events import Chunked, Erased, Indexed, ScanVerdict, Superseded, Window
+from contracts.events import (
+    Chunked,
+    Erased,
+    Indexed,
+    ProjectConfigured,
+    ScanVerdict,
+    Superseded,
+    Window,
+)
 from kernel.db import pool
 from kernel.embedder import HashedEmbedder
 from kernel.errors import Refusal
-from kernel.log import Log
+from kernel.log import Log, Pending
 from kernel.testing import MemoryBlobs, first, received
 from kernel.vectors import VectorFilter
 from kernel.vectors.memory import MemoryIndex
@@ -71,6 +80,11 @@ class World:
         await self.log.append([first(event)])
         return event
 
+    async def configured(self, **settings: Any) -> None:
+        """The project is set to work in another way."""
+        fact = ProjectConfigured(project="default", actor="a", **settings)
+        await self.log.append([Pending(fact, uuid4(), uuid4(), "a")])
+
     async def chunked(self, name: str, body: str = BODY) -> Chunked:
         """A version that is cut."""
         verdict = await self.cleared(name, body)
@@ -116,6 +130,26 @@ async def test_every_passage_is_in_both_legs_with_its_bytes(world: World) -> Non
         passage = BODY.encode()[row["byte_start"] : row["byte_end"]].decode()
         assert passage in row["text"]
     assert [list(r["heading_path"])[-1] for r in rows] == ["Члан 5", "Члан 6"]
+
+
+async def test_a_project_chooses_how_its_documents_are_cut(world: World) -> None:
+    by_heading = await world.chunked("a.md")
+    await world.configured(chunking="paragraph")
+    by_paragraph = await world.chunked("b.md")
+    assert (by_heading.chunker, by_heading.chunk_count) == ("headings-2", 2)
+    assert (by_paragraph.chunker, by_paragraph.chunk_count) == ("paragraphs-1", 1)
+
+
+async def test_a_passage_keeps_its_id_in_the_next_version(world: World) -> None:
+    old = await world.chunked("a.md")
+    new = await world.chunked("a.md", BODY.replace("72 сата", "48 сати"))
+    ids = [[c.chunk_id for c in (await manifest_of(world, event)).chunks] for event in (old, new)]
+    assert ids[0][0] == ids[1][0]
+    assert ids[0][1] != ids[1][1]
+
+
+async def manifest_of(world: World, event: Chunked) -> ChunkManifest:
+    return ChunkManifest.model_validate_json(await world.blobs.get(event.chunks_sha256))
 
 
 async def test_a_second_delivery_changes_nothing_and_embeds_nothing(world: World) -> None:
