@@ -33,8 +33,8 @@ _INLINE = [
 _MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
 
 
-def parse_html(data: bytes, options: ParseOptions) -> Parse:
-    """The main content of a page.
+def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> Parse:
+    """The main content of a page; all of it with `article=False` (a mail, a chapter of a book).
 
     Raises:
         Refusal: `invalid-encoding`, `too-deep`, `empty-document`.
@@ -46,7 +46,8 @@ def parse_html(data: bytes, options: ParseOptions) -> Parse:
     _check_depth(soup, options.max_depth)
     meta = _meta(source, soup)
     hidden = take_hidden(soup)
-    reduce_to_content(soup, source)
+    if article:
+        reduce_to_content(soup, source)
     _unfold_lists(soup)
     _flatten_inline(soup)
     markdown = _convert(str(soup))
