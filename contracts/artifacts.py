@@ -21,7 +21,7 @@ class Artifact(BaseModel):
 
     def to_bytes(self) -> bytes:
         """UTF-8 JSON, fields in declaration order."""
-        return self.model_dump_json().encode()
+        return self.__pydantic_serializer__.to_json(self)
 
 
 class HiddenText(Artifact):
