@@ -23,6 +23,7 @@ XLS = "application/vnd.ms-excel"
 DOC = "application/msword"
 PPT = "application/vnd.ms-powerpoint"
 MSG = "application/vnd.ms-outlook"
+EML = "message/rfc822"
 _OPEN = "application/vnd.oasis.opendocument."
 ODT = _OPEN + "text"
 ODS = _OPEN + "spreadsheet"
@@ -30,7 +31,7 @@ ODP = _OPEN + "presentation"
 EPUB = "application/epub+zip"
 RTF = "application/rtf"
 
-SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, PDF, DOCX})
+SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, PDF, DOCX})
 """What the converter can read."""
 
 SNIFF_BYTES = 65536
@@ -176,6 +177,8 @@ def unmarked_utf16(head: bytes) -> str | None:
 def _text_kind(text: str, suffix: str) -> str:
     text = text.removeprefix("\ufeff")
     named = _BY_NAME.get(suffix)
+    if _is_mail(text, suffix):
+        return EML
     if _is_html(text, named):
         return HTML
     if named in {MARKDOWN, CSV, PLAIN}:
@@ -186,6 +189,29 @@ def _text_kind(text: str, suffix: str) -> str:
         return XML
     # `.html` without any tag, `.json` that is no JSON, `.pdf` that is prose: plain text.
     return PLAIN
+
+
+_HEADER = re.compile(r"([!-9;-~]{1,77}):[ \t]?[^\n]*(?:\r?\n[ \t]+\S[^\n]*)*\r?(?:\n|\Z)")
+_MAIL_HEADERS = frozenset({
+    "from", "to", "subject", "date", "message-id", "received", "return-path", "mime-version",
+    "delivered-to", "reply-to", "content-type", "x-mailer", "in-reply-to", "references", "sender",
+})  # fmt: skip
+
+
+def _is_mail(text: str, suffix: str) -> bool:
+    """Lines of a mail's header at the top: four different ones, or two if the name says so."""
+    found: set[str] = set()
+    at = 0
+    for _ in range(60):
+        header = _HEADER.match(text, at)
+        if header is None:
+            break
+        found.add(header[1].lower())
+        at = header.end()
+    known = found & _MAIL_HEADERS
+    return bool(known & {"from", "message-id", "received", "mime-version"}) and (
+        len(known) >= (2 if suffix == ".eml" else 4)
+    )
 
 
 def _is_html(text: str, named: str | None) -> bool:
@@ -226,11 +252,11 @@ _CALLED = {
     MARKDOWN: "Markdown", PLAIN: "plain text", HTML: "HTML", CSV: "CSV", JSON: "JSON", XML: "XML",
     PDF: "PDF", DOCX: "DOCX", XLSX: "XLSX", PPTX: "PPTX", XLS: "XLS", DOC: "DOC", PPT: "PPT",
     MSG: "MSG", ODT: "ODT", ODS: "ODS", ODP: "ODP", EPUB: "EPUB", RTF: "RTF", ZIP: "ZIP",
-    OLE: "an OLE container", OCTETS: "binary", "message/rfc822": "EML",
+    OLE: "an OLE container", OCTETS: "binary", EML: "EML",
 }  # fmt: skip
 _CLAIMS: dict[str, str] = {
     **_BY_NAME, **_ZIP_NAMES, **_OLE_NAMES, ".pdf": PDF, ".rtf": RTF, ".xml": XML, ".zip": ZIP,
-    ".eml": "message/rfc822", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
+    ".eml": EML, ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
     ".tif": "image/tiff", ".tiff": "image/tiff", ".gif": "image/gif",
 }  # fmt: skip
 

@@ -33,6 +33,7 @@ class ParseOptions(BaseModel):
     max_unpacked_bytes: int = 512 * _MIB
     max_unpacked_ratio: int = 200
     max_depth: int = 200
+    max_output_bytes: int = 256 * _MIB
     ocr: bool = True
     artifacts: Path | None = None
 
@@ -100,6 +101,7 @@ class ConverterSettings(BaseSettings):
             max_unpacked_bytes=self.max_unpacked_mib * _MIB,
             max_unpacked_ratio=self.max_unpacked_ratio,
             max_depth=self.max_depth,
+            max_output_bytes=self.max_output_mib * _MIB,
             ocr=self.ocr,
             artifacts=self.artifacts,
         )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kernel.errors import Refusal
-from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, MARKDOWN, MSG, PDF, PLAIN
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
@@ -32,4 +32,12 @@ def parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
             from services.converter.parsing.pdf import parse_pdf
 
             return parse_pdf(path, options)
+        case t if t == CSV:
+            from services.converter.parsing.table_text import parse_csv
+
+            return parse_csv(path, options)
+        case t if t in {EML, MSG}:
+            from services.converter.parsing.mail import parse_mail
+
+            return parse_mail(path, media_type, options)
     raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)

@@ -2,6 +2,8 @@
 
 import codecs
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from kernel.errors import Refusal
@@ -74,6 +76,56 @@ def decode(data: bytes, declared: str | None = None, *, lenient: bool = False) -
     ), encoding
 
 
+def encoding_of(path: Path) -> str:
+    """The encoding of a text file, read in pieces: for files too large to be held twice.
+
+    Decides as `decode` does: mark, UTF-16 without mark, UTF-8, a charset that makes words.
+
+    Raises:
+        Refusal: `invalid-encoding`.
+    """
+    with path.open("rb") as file:
+        head = file.read(_SAMPLE)
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return "utf-8-sig" if encoding == "utf-8" else encoding
+    encoding_16 = unmarked_utf16(head)
+    if encoding_16:
+        return encoding_16
+    valid = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in _pieces(path):
+            valid.decode(piece)
+        valid.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return _charset_of(path)
+    return "utf-8"
+
+
+def _charset_of(path: Path) -> str:
+    """The 8-bit charset of a file that is not UTF-8."""
+    lines: list[bytes] = []
+    size = 0
+    with path.open("rb") as file:
+        # Lines with letters outside ASCII tell the charset, wherever they stand.
+        for line in iter(lambda: file.readline(_SAMPLE), b""):
+            if not line.isascii():
+                lines.append(line)
+                size += len(line)
+            if size >= _SAMPLE:
+                break
+    sample = b"".join(lines)
+    if _broken_utf8(sample):
+        raise Refusal("invalid-encoding", "UTF-8 with invalid bytes in it")
+    return _guessed(sample)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
 def _decode(data: bytes, declared: str | None, lenient: bool) -> tuple[str, str]:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
@@ -138,7 +190,7 @@ def _best(data: bytes) -> tuple[float, str] | None:
     """The most plausible of the charsets that charset-normalizer leaves in the race."""
     from charset_normalizer import from_bytes
 
-    sample = data[:_SAMPLE]
+    sample = _telling(data)
     matches = {match.encoding for match in from_bytes(sample, cp_isolation=list(_PLAUSIBLE))}
     scored = [(_score(sample, name), name) for name in _PLAUSIBLE]
     # Short texts fit several: then the common charset, and the one that both detectors name.
@@ -148,6 +200,16 @@ def _best(data: bytes) -> tuple[float, str] | None:
         key=lambda pair: pair[0] + bonus.get(pair[1], 0) + 0.05 * (pair[1] in matches),
     )
     return (score, name) if score > 0 else None
+
+
+def _telling(data: bytes) -> bytes:
+    """The start of `data`, or the lines further on that hold its first letters outside ASCII."""
+    head = data[:_SAMPLE]
+    first = _HIGH.search(data, _SAMPLE) if head.isascii() else None
+    if first is None:
+        return head
+    start = data.rfind(b"\n", 0, first.start()) + 1
+    return data[max(start, first.start() - 1000) :][:_SAMPLE]
 
 
 def _score(data: bytes, encoding: str) -> float:

@@ -1,0 +1,76 @@
+"""Text from outside as literal Markdown: it shows as it was and can never become structure."""
+
+import re
+
+from services.converter.parsing.marks import unmarked
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_ENTITY = re.compile(r"&(?=#?\w{1,32};)")
+_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)", re.MULTILINE)
+_LINK = re.compile(r"\](?=[(\[:])")
+_LINE_BREAKS = re.compile(r"\r\n?|[\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+_START = re.compile(r"(?:#{1,6}(?=\s|$)|>|`{3}|~{3}|\||=+\s*$|(?=[-:|\s]*-)[-:|\s]+$)")
+_RULE = re.compile(r"([*_])(?:\s*\1){2,}\s*$")
+_ITEM = re.compile(r"[-+*](?=\s|$)")
+_NUMBERED = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
+_CLOSING = re.compile(r"(?<!\S)(#+)\s*$")
+_CELL_SPECIAL = re.compile(r"[\\|<&\]\x00-\x1f\x7f\x85\u2028\u2029\ufdd0-\ufdef\ud800-\udfff]")
+
+LONGEST_HEADING = 300
+"""Characters of a name that can head a section."""
+
+
+def plain_line(text: str) -> str:
+    """One line without controls or doubled blanks; not escaped."""
+    return " ".join(unmarked(_CONTROLS.sub("", _LINE_BREAKS.sub(" ", text))).split())
+
+
+def cell(text: str) -> str:
+    """A cell of a table row."""
+    if not _CELL_SPECIAL.search(text):
+        return text.strip()
+    return _inline(plain_line(text)).replace("|", "\\|")
+
+
+def is_plain(row: str) -> bool:
+    """Whether no cell in `row` (cells put together) needs `cell`."""
+    return _CELL_SPECIAL.search(row) is None
+
+
+def heading(text: str) -> str:
+    """The text of a heading, without its `#`."""
+    return _CLOSING.sub(r"\\\1", _inline(plain_line(text)))
+
+
+def span(text: str) -> str:
+    """A piece of a line that does not start it."""
+    return _inline(plain_line(text))
+
+
+def paragraph(text: str, *, lists: bool = False) -> str:
+    """Running text, line ends kept, blank lines one; `lists`: marks of items stay what they are."""
+    lines = _LINE_BREAKS.split(unmarked(text))
+    kept: list[str] = []
+    for raw in lines:
+        line = _CONTROLS.sub("", raw).strip()
+        if line or (kept and kept[-1]):
+            kept.append(_line(line, lists=lists))
+    return "\n".join(kept).strip()
+
+
+def _line(line: str, *, lists: bool) -> str:
+    line = _inline(line)
+    if _START.match(line) or _RULE.match(line):
+        return f"\\{line}"
+    if lists:
+        return line
+    if _ITEM.match(line):
+        return f"\\{line}"
+    return _NUMBERED.sub(r"\1\\", line, count=1) if _NUMBERED.match(line) else line
+
+
+def _inline(text: str) -> str:
+    text = _BACKSLASH.sub(r"\\\\", text)
+    text = _LINK.sub(r"\\]", text)
+    return _ENTITY.sub(r"\\&", _TAG_START.sub(r"\\<", text))
