@@ -124,7 +124,7 @@ async def _one(
     """One document through the functions of the line."""
     parsed: ParsedDocument = (await cell.parse(*path)).document
     scan(parsed.markdown, parsed.hidden, parsed.meta.title, default_ruleset())
-    body, meta = canonical(parsed, path[0].stem)
+    body, meta, _ = canonical(parsed, path[0].stem)
     scan(body, (), meta.title, default_ruleset())
     source_id = f"{abs(hash(path[0].name)):064x}"
     chunks = cut(body, meta.title, source_id, meta.language, options)

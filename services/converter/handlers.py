@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
-from contracts.artifacts import ParsedDocument
+from contracts.artifacts import ParsedDocument, SpanMap
 from contracts.events import (
     Converted,
     DocumentReceived,
@@ -58,7 +58,8 @@ async def on_document_received(
         judged = await asyncio.to_thread(judge, outcome.document.markdown, settings.accepted)
     except Refusal as refusal:
         return [_failed(event, refusal)]
-    meta = outcome.document.meta.model_copy(update={"language": judged.language})
+    told = {"language": judged.language, "parser": outcome.parser}
+    meta = outcome.document.meta.model_copy(update=told)
     document = outcome.document.model_copy(update={"meta": meta})
     for data in outcome.files:
         await blobs.put(data)
@@ -91,18 +92,21 @@ async def _converted(
 ) -> list[Event]:
     parsed = ParsedDocument.model_validate_json(await blobs.get(text_sha256))
     fallback = PurePosixPath((await received(event)).name).stem
-    body, meta = await asyncio.to_thread(canonical, parsed, fallback)
+    body, meta, spans = await asyncio.to_thread(canonical, parsed, fallback)
     if not body:
         return [_failed(event, Refusal("empty-document", "the document has no text"))]
     data = body.encode()
+    body_sha256 = await blobs.put(data)
+    places = SpanMap(body_sha256=body_sha256, spans=spans)
     return [
         Converted(
             **event.ids,
-            body_sha256=await blobs.put(data),
+            body_sha256=body_sha256,
             meta_sha256=await blobs.put(meta.to_bytes()),
             body_bytes=len(data),
             converter=CONVERTER,
             language=meta.language,
+            spans_sha256=await blobs.put(places.to_bytes()) if spans else None,
         )
     ]
 

@@ -1,6 +1,10 @@
 """Words that head the parts of laws in the accepted languages, and their rank."""
 
 import re
+from collections.abc import Sequence
+
+from services.converter.form import is_heading, spaced
+from services.converter.lines import Line, joined
 
 # Highest first. Each line is one rank; forms as they stand at the start of a heading.
 _RANKS = (
@@ -77,22 +81,22 @@ _LEAST = 3
 _ENOUGH_TEXT = 80
 
 
-def recover_headings(markdown: str) -> str:
+def recover_headings(lines: Sequence[Line]) -> list[Line]:
     """Headings for a law or a numbered paper that came without any.
 
     Nothing is done to a text that has more than a title and one heading.
     """
-    lines = markdown.split("\n")
-    known = [n for n, line in enumerate(lines) if re.match(r"#{1,6} ", line)]
-    if len(known) > 2 or any(line.lstrip().startswith(("```", "~~~")) for line in lines):
-        return markdown
-    top = max((len(lines[n].split(" ")[0]) for n in known), default=0)
-    ranks = _legal_lines(lines) or _numbered_lines(lines)
+    known = [n for n, line in enumerate(lines) if is_heading(line)]
+    if len(known) > 2 or any(line.code for line in lines):
+        return list(lines)
+    texts = [line.text for line in lines]
+    top = max((len(texts[n].split(" ")[0]) for n in known), default=0)
+    ranks = _legal_lines(texts) or _numbered_lines(texts)
     if not ranks:
-        return markdown
+        return list(lines)
     order = sorted(set(ranks.values()))
-    titled = _titled(lines, ranks)
-    out: list[str] = []
+    titled = _titled(texts, ranks)
+    out: list[Line] = []
     skip = -1
     for number, line in enumerate(lines):
         if number <= skip:
@@ -100,13 +104,13 @@ def recover_headings(markdown: str) -> str:
         if number not in ranks:
             out.append(line)
             continue
-        text = line.strip()
-        follow = _next_text(lines, number)
-        if titled and follow is not None and _is_title(lines[follow], follow, ranks):
-            text, skip = f"{text} {lines[follow].strip()}", follow
+        parts: list[Line | str] = [line.stripped()]
+        follow = _next_text(texts, number)
+        if titled and follow is not None and _is_title(texts[follow], follow, ranks):
+            parts, skip = [*parts, " ", lines[follow].stripped()], follow
         level = min(top + 1 + order.index(ranks[number]), 6)
-        out += ["", f"{'#' * level} {text}", ""]
-    return "\n".join(out)
+        out += [Line(""), joined(["#" * level + " ", *parts]), Line("")]
+    return spaced(out)
 
 
 def _legal_lines(lines: list[str]) -> dict[int, int]:

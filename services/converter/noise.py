@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kernel.media import HTML
+from services.converter.lines import Line, body_of
 
 _PAGE_WORDS = r"page|p\.|seite|s\.|страница|страници|стр\.?|страна|strana|stranica|str\.|stran"
 _PAGE_NUMBER = re.compile(
@@ -32,60 +33,78 @@ _CONSENT = re.compile(
 _LINK_ITEM = re.compile(r"^\s*[-*+] !?\[[^\]]{0,60}\]\([^)]*\)\s*$")
 
 
-def without_noise(markdown: str, media_type: str) -> str:
-    """`markdown` without repeated furniture; blocks are told by blank lines, code is kept."""
-    blocks = _blocks(_without_page_edges(markdown))
-    dropped = _page_furniture(blocks) | _contents(blocks)
+def without_noise(lines: Sequence[Line], media_type: str) -> list[Line]:
+    """`lines` without repeated furniture; blocks are told by blank lines, code is kept."""
+    blocks = _blocks(lines)
+    texts = [body_of(block).removesuffix("\n") for block in blocks]
+    code = {n for n, block in enumerate(blocks) if block[0].code}
+    dropped = _page_furniture(texts) | _contents(texts)
     if media_type == HTML:
-        dropped |= _notices(blocks) | _link_lists(blocks)
-    return "\n\n".join(block for n, block in enumerate(blocks) if n not in dropped)
+        dropped |= _notices(texts) | _link_lists(texts)
+    kept = (block for n, block in enumerate(blocks) if n in code or n not in dropped)
+    return [line for block in kept for line in (Line(""), *block)]
 
 
-def _blocks(markdown: str) -> list[str]:
+def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
     """Paragraphs, lists and tables; a fenced block is one, blank lines and all."""
-    blocks: list[str] = []
-    lines: list[str] = []
-    fence = ""
-    for line in markdown.split("\n"):
-        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""
-        if line or fence:
-            lines.append(line)
-        elif lines:
-            blocks.append("\n".join(lines))
-            lines = []
-    return [*blocks, "\n".join(lines)] if lines else blocks
+    blocks: list[list[Line]] = []
+    for line in [Line(""), *lines]:
+        if line.text or line.code:
+            blocks[-1].append(line)
+        elif not blocks or blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
 
 
-def _without_page_edges(markdown: str) -> str:
+def without_page_edges(lines: Sequence[Line]) -> list[Line]:
     """Form feeds divide pages of plain text: heads and feet that return are taken off them."""
-    if "\f" not in markdown:
-        return markdown
-    pages = [page.strip("\n").split("\n") for page in markdown.split("\f")]
-    shapes = Counter(_shape(line) for page in pages for line in _edge(page))
+    pages = _pages(lines)
+    if len(pages) == 1:
+        return list(lines)
+    shapes = Counter(_shape(text) for page in pages for text in _edge(page))
     least = max(2, len(pages) // 3)
-    kept: list[str] = []
+    kept: list[Line] = []
     for page in pages:
-        for end in (0, -1):
-            while page and _is_edge_noise(page[end], shapes, least):
-                page.pop(end)
-        kept.append("\n".join(page))
-    return "\n\n".join(kept)
+        start, end = 0, len(page)
+        while start < end and _is_edge_noise(page[start], shapes, least):
+            start += 1
+        while start < end and _is_edge_noise(page[end - 1], shapes, least):
+            end -= 1
+        kept += [Line(""), *page[start:end]]
+    return kept
 
 
-def _edge(page: Sequence[str]) -> list[str]:
-    return list({*page[:1], *page[-1:]} - {""})
+def _pages(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines of each page without the blank ones at its ends."""
+    pages: list[list[Line]] = [[]]
+    for line in lines:
+        if line.page:
+            pages.append([])
+        pages[-1].append(line)
+    for page in pages:
+        while page and not page[-1].text.strip() and not page[-1].code:
+            page.pop()
+    return [_from_text(page) for page in pages]
+
+
+def _from_text(page: list[Line]) -> list[Line]:
+    first = next((n for n, line in enumerate(page) if line.code or line.text.strip()), len(page))
+    return page[first:]
+
+
+def _edge(page: Sequence[Line]) -> set[str]:
+    return {line.text for line in (*page[:1], *page[-1:]) if not line.code} - {""}
 
 
 def _shape(line: str) -> str:
     return re.sub(r"\d+", "#", line.strip())
 
 
-def _is_edge_noise(line: str, shapes: Counter[str], least: int) -> bool:
-    return not line.strip() or _is_page_number(line) or shapes[_shape(line)] >= least
+def _is_edge_noise(line: Line, shapes: Counter[str], least: int) -> bool:
+    if line.code:
+        return False
+    text = line.text
+    return not text.strip() or _is_page_number(text) or shapes[_shape(text)] >= least
 
 
 def _is_page_number(block: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Span, SpanMap
 from contracts.events import (
     Converted,
     DocumentReceived,
@@ -190,6 +190,36 @@ async def test_a_clean_parse_becomes_a_body() -> None:
     assert body.startswith(b"# Bericht\n\nDer")
     assert BodyMeta.model_validate_json(blobs.data[event.meta_sha256]).title == "Bericht"
     assert event.language == "de"
+
+
+async def test_the_places_of_a_body_stand_in_a_blob_of_their_own() -> None:
+    blobs = MemoryBlobs()
+    meta = BodyMeta(title="", language="de", media_type=MARKDOWN)
+    spans = (Span(byte_start=0, byte_end=9, place=Place(lines=(1, 1))),)
+    document = ParsedDocument(markdown=GERMAN, meta=meta, spans=spans)
+    name = await blobs.put(document.to_bytes())
+    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    assert isinstance(event, Converted)
+    assert event.spans_sha256 is not None
+    places = SpanMap.model_validate_json(blobs.data[event.spans_sha256])
+    assert places == SpanMap(body_sha256=event.body_sha256, spans=spans)
+
+
+async def test_a_body_without_places_has_no_such_blob() -> None:
+    blobs = MemoryBlobs()
+    (event,) = await on_scan_verdict(
+        verdict(await parsed_blob(blobs)), blobs=blobs, received=of_received
+    )
+    assert isinstance(event, Converted)
+    assert event.spans_sha256 is None
+
+
+async def test_the_parser_is_named_in_the_metadata() -> None:
+    blobs = MemoryBlobs()
+    (event,) = await receive(ScriptedCell(), blobs, MemoryCache())
+    assert isinstance(event, Parsed)
+    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
+    assert stored.meta.parser == event.parser == f"scripted-{MARKDOWN}"
 
 
 async def test_the_name_is_the_last_resort_for_a_title() -> None:

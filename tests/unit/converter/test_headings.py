@@ -4,12 +4,20 @@ import re
 
 import pytest
 
+from services.converter.form import formed, marked
 from services.converter.headings import (
     is_legal_heading,
     legal_rank,
     number_depth,
     recover_headings,
 )
+from services.converter.lines import body_of, split
+
+
+def recovered(markdown: str) -> str:
+    lines = formed(marked(split(markdown)))
+    return body_of(recover_headings(lines))
+
 
 SENTENCE = "The text of this article is long enough to count as text and ends with a full stop."
 
@@ -76,7 +84,7 @@ def test_headings_are_recovered_in_eight_languages(chapter: str, article: str) -
         f"{f'{chapter} {n // 2 + 1}' if n % 2 == 0 else ''}\n\n{article} {n + 1}\n\n{SENTENCE}\n\n"
         for n in range(4)
     )
-    headings = re.findall(r"^#+ .*", recover_headings(law), re.M)
+    headings = re.findall(r"^#+ .*", recovered(law), re.M)
     assert headings == [
         f"# {chapter} 1", f"## {article} 1", f"## {article} 2",
         f"# {chapter} 2", f"## {article} 3", f"## {article} 4",
@@ -85,28 +93,28 @@ def test_headings_are_recovered_in_eight_languages(chapter: str, article: str) -
 
 def test_recovered_headings_stand_below_the_title() -> None:
     law = "# The Act\n\n" + "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
-    assert "\n## § 3\n" in recover_headings(law)
+    assert "\n## § 3\n" in recovered(law)
 
 
 def test_a_text_with_headings_is_left_alone() -> None:
     law = "# A\n\n## B\n\n## C\n\n" + "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
-    assert recover_headings(law) == law
+    assert recovered(law) == f"{law}\n"
 
 
 def test_two_mentions_make_no_law() -> None:
     text = f"Article 1\n\n{SENTENCE}\n\nArticle 2\n\n{SENTENCE}"
-    assert recover_headings(text) == text
+    assert recovered(text) == f"{text}\n"
 
 
 def test_a_numbered_paper_gets_its_headings() -> None:
     paper = "\n\n".join(
         f"{t}\n\n{SENTENCE}" for t in ("1 Introduction", "2 Method", "2.1 Data", "3 Results")
     )
-    recovered = recover_headings(paper)
-    assert "# 1 Introduction\n" in recovered
-    assert "## 2.1 Data\n" in recovered
+    found = recovered(paper)
+    assert "# 1 Introduction\n" in found
+    assert "## 2.1 Data\n" in found
 
 
 def test_a_numbered_list_is_no_paper() -> None:
     shopping = "\n\n".join(f"{n}. Apples" for n in range(1, 6))
-    assert recover_headings(shopping) == shopping
+    assert recovered(shopping) == f"{shopping}\n"

@@ -1,13 +1,20 @@
 """Furniture goes, text stays."""
 
 from kernel.media import HTML, PLAIN
-from services.converter.noise import without_noise
+from services.converter.form import formed, marked
+from services.converter.lines import body_of, split
+from services.converter.noise import without_noise, without_page_edges
 
 TEXT = "A paragraph of the document that is long enough to be taken for running text by anybody."
 
 
 def kept(*blocks: str, media_type: str = PLAIN) -> list[str]:
-    return without_noise("\n\n".join(blocks), media_type).split("\n\n")
+    return text_of("\n\n".join(blocks), media_type).split("\n\n")
+
+
+def text_of(text: str, media_type: str) -> str:
+    lines = without_page_edges(marked(split(text)))
+    return body_of(formed(without_noise(formed(lines), media_type))).removesuffix("\n")
 
 
 def test_page_numbers_go() -> None:
@@ -32,7 +39,7 @@ def test_a_sentence_that_returns_without_a_page_number_stays() -> None:
 
 def test_heads_and_feet_of_pages_in_plain_text_go() -> None:
     pages = [f"The Act of 1999\n\n{TEXT} {n}\n\n{n}" for n in range(1, 5)]
-    text = without_noise("\f".join(pages), PLAIN)
+    text = text_of("\f".join(pages), PLAIN)
     assert "The Act" not in text
     assert text.count(TEXT) == 4
 

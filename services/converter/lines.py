@@ -1,0 +1,235 @@
+"""Lines that know where they came from, so that places survive every change of a text. Pure."""
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, Self
+
+from contracts.artifacts import Span
+
+_LINE_END = r"\r\n?|[\v\x1c-\x1e\x85\u2028\u2029]"
+_CONTROL = r"[\x00-\x08\x0e-\x1b\x1f\x7f]"
+_UNCLEAN = re.compile(f"({_LINE_END})|{_CONTROL}")
+_WORD = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
+"""A run outside ASCII with the letter before it: nothing composes over its edges."""
+_JAMO = re.compile(r"[\u1160-\u11ff\ud7b0-\ud7ff]")
+
+
+class Piece(NamedTuple):
+    """`line[start:start + length]` is `source_text[source:source + length]`."""
+
+    start: int
+    source: int
+    length: int
+
+
+class Line(NamedTuple):
+    """A line without its end.
+
+    `pieces` are in ascending order; what is in none of them was put in. `code`: it belongs to a
+    fenced block, fences included. `page`: a page of the source starts here.
+    """
+
+    text: str
+    pieces: tuple[Piece, ...] = ()
+    code: bool = False
+    page: bool = False
+
+    def cut(self, start: int, end: int) -> Self:
+        """`text[start:end]` with its origin; `start` and `end` within the line."""
+        if start == 0 and end == len(self.text):
+            return self
+        kept = tuple(
+            Piece(max(at - start, 0), source + max(start - at, 0), min(at + length, end) - first)
+            for at, source, length in self.pieces
+            if (first := max(at, start)) < min(at + length, end)
+        )
+        return self._replace(text=self.text[start:end], pieces=kept)
+
+    def stripped(self) -> Self:
+        """Without blanks at the ends."""
+        text = self.text.strip()
+        start = len(self.text) - len(self.text.lstrip())
+        return self.cut(start, start + len(text))
+
+    def without(self, ranges: Iterable[tuple[int, int]]) -> "Line":
+        """All but these ranges, which are in ascending order."""
+        at, parts = 0, list[Line | str]()
+        for start, end in ranges:
+            parts.append(self.cut(at, start))
+            at = end
+        parts.append(self.cut(at, len(self.text)))
+        return joined(parts) if len(parts) > 1 else self
+
+
+def joined(parts: Iterable[Line | str]) -> Line:
+    """One line of text outside code; what is given as `str` came from nowhere."""
+    at = 0
+    texts: list[str] = []
+    pieces: list[Piece] = []
+    for part in parts:
+        text = part if isinstance(part, str) else part.text
+        if not isinstance(part, str):
+            pieces.extend(piece._replace(start=piece.start + at) for piece in part.pieces)
+        texts.append(text)
+        at += len(text)
+    return Line("".join(texts), tuple(pieces))
+
+
+# --- from a parse -----------------------------------------------------------------------------
+
+
+class Edit(NamedTuple):
+    """`text[start:end]` was replaced by `size` characters."""
+
+    start: int
+    end: int
+    size: int
+
+
+Edits = tuple[Sequence[Edit], ...]
+"""Rounds of edits, each in ascending order, over the text that the round before it made."""
+
+
+def cleaned(raw: str) -> tuple[str, Edits]:
+    r"""`raw` with `\n` line ends, without control characters but tab and form feed, in NFC."""
+    # Two rounds: a control character between a letter and its accent must not keep them apart.
+    text, ends = _edited(raw, _unclean(raw))
+    text, letters = _edited(text, _decomposed(text))
+    return text, (ends, letters)
+
+
+def _edited(text: str, changes: Iterable[tuple[int, int, str]]) -> tuple[str, list[Edit]]:
+    edits: list[Edit] = []
+    out: list[str] = []
+    at = 0
+    for start, end, new in changes:
+        out += [text[at:start], new]
+        edits.append(Edit(start, end, len(new)))
+        at = end
+    return ("".join([*out, text[at:]]), edits) if edits else (text, edits)
+
+
+def _unclean(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in _UNCLEAN.finditer(text):
+        yield match.start(), match.end(), "\n" if match[1] else ""
+
+
+def _decomposed(text: str) -> Iterator[tuple[int, int, str]]:
+    if unicodedata.is_normalized("NFC", text):
+        return
+    for word in _WORD.finditer(text):
+        if unicodedata.is_normalized("NFC", word[0]):
+            continue
+        at = word.start()
+        for cluster in _clusters(word[0]):
+            new = unicodedata.normalize("NFC", cluster)
+            if new != cluster:
+                yield at, at + len(cluster), new
+            at += len(cluster)
+
+
+def _clusters(word: str) -> list[str]:
+    """Parts that can be composed one by one."""
+    clusters: list[str] = []
+    for char in word:
+        if clusters and (unicodedata.category(char)[0] == "M" or _JAMO.match(char)):
+            clusters[-1] += char
+        else:
+            clusters.append(char)
+    whole = "".join(unicodedata.normalize("NFC", cluster) for cluster in clusters)
+    return clusters if whole == unicodedata.normalize("NFC", word) else [word]
+
+
+def split(text: str) -> list[Line]:
+    """The lines of a cleaned text; a form feed ends a line and a page."""
+    lines: list[Line] = []
+    at = 0
+    for number, page in enumerate(text.split("\f")):
+        first = number > 0
+        for line in page.split("\n"):
+            size = len(line)
+            lines.append(Line(line, (Piece(0, at, size),) if size else (), page=first))
+            at += size + 1
+            first = False
+    return lines
+
+
+# --- to a body --------------------------------------------------------------------------------
+
+
+def body_of(lines: Sequence[Line]) -> str:
+    """The text of `lines`, each with its end."""
+    return "\n".join([*(line.text for line in lines), ""]) if lines else ""
+
+
+def carried(
+    spans: Sequence[Span], raw: str, edits: Edits, lines: Sequence[Line]
+) -> tuple[Span, ...]:
+    """`spans` over `raw` as spans over `body_of(lines)`; `lines` are of `cleaned(raw)`.
+
+    The origin of text ascends through `lines`, so what is left of a span is one range, which holds
+    nothing of another. A span of which nothing is left goes.
+    """
+    if not spans:
+        return ()
+    bounds = [bound for span in spans for bound in (span.byte_start, span.byte_end)]
+    wanted = _characters(raw, bounds)
+    for edited in edits:
+        wanted = _after(edited, wanted)
+    places = [
+        (at + piece.start, piece.source, piece.length)
+        for at, line in zip(_starts(lines), lines, strict=False)
+        for piece in line.pieces
+    ]
+    sources = [source for _, source, _ in places]
+    ends = [source + length for _, source, length in places]
+    kept: list[tuple[int, int, Span]] = []
+    for span, start, end in zip(spans, wanted[::2], wanted[1::2], strict=True):
+        first, last = bisect_right(ends, start), bisect_left(sources, end) - 1
+        if start < end and first <= last:
+            body, source, _ = places[first]
+            begin = body + max(0, start - source)
+            body, source, length = places[last]
+            kept.append((begin, body + min(length, end - source), span))
+    offsets = _bytes(body_of(lines), [at for start, end, _ in kept for at in (start, end)])
+    return tuple(
+        span.model_copy(update={"byte_start": start, "byte_end": end})
+        for (_, _, span), start, end in zip(kept, offsets[::2], offsets[1::2], strict=True)
+    )
+
+
+def _starts(lines: Sequence[Line]) -> Iterator[int]:
+    return accumulate((len(line.text) + 1 for line in lines), initial=0)
+
+
+def _characters(text: str, offsets: Sequence[int]) -> list[int]:
+    """Offsets in UTF-8 bytes, ascending, as offsets in characters."""
+    if text.isascii():
+        return list(offsets)
+    data = text.encode()
+    steps = zip([0, *offsets], offsets, strict=False)
+    return list(accumulate(len(data[a:b].decode(errors="ignore")) for a, b in steps))
+
+
+def _bytes(text: str, offsets: Sequence[int]) -> list[int]:
+    """Offsets in characters, ascending, as offsets in UTF-8 bytes."""
+    if text.isascii():
+        return list(offsets)
+    steps = zip([0, *offsets], offsets, strict=False)
+    return list(accumulate(len(text[a:b].encode()) for a, b in steps))
+
+
+def _after(edits: Sequence[Edit], offsets: Sequence[int]) -> list[int]:
+    """Offsets, ascending, as they are after `edits`; one within an edit moves to its end."""
+    out: list[int] = []
+    shift = at = 0
+    for offset in offsets:
+        while at < len(edits) and edits[at].end <= offset:
+            shift += edits[at].size - (edits[at].end - edits[at].start)
+            at += 1
+        inside = at < len(edits) and edits[at].start < offset
+        out.append(edits[at].start + edits[at].size + shift if inside else offset + shift)
+    return out

@@ -1,0 +1,152 @@
+"""Places survive every change of a text."""
+
+import re
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.artifacts import BodyMeta, ParsedDocument, Place, Span
+from kernel.media import HTML, PLAIN
+from services.converter.domain import Canonical, canonical
+from services.converter.lines import body_of, carried, cleaned, joined, split
+
+
+def spans_of(text: str, cuts: list[int]) -> tuple[Span, ...]:
+    """Neighbouring spans between the characters `cuts`, each with a page of its own."""
+    places = sorted({len(text[:cut].encode()) for cut in cuts})
+    return tuple(
+        Span(byte_start=a, byte_end=b, place=Place(page=n))
+        for n, (a, b) in enumerate(pairwise(places), start=1)
+    )
+
+
+def body_with(text: str, spans: tuple[Span, ...], media_type: str = PLAIN) -> Canonical:
+    meta = BodyMeta(title="T", language="en", media_type=media_type)
+    return canonical(ParsedDocument(markdown=text, meta=meta, spans=spans), "x")
+
+
+def under(text: str, spans: tuple[Span, ...]) -> dict[int | None, str]:
+    data = text.encode()
+    return {s.place.page: data[s.byte_start : s.byte_end].decode() for s in spans}
+
+
+def letters(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFC", text) if c.isalnum())
+
+
+def test_a_place_follows_its_text_through_cleaning() -> None:
+    text = "Title\r\n=====\r\nЧлан\x00 1 \r\n\r\n\r\ncafe\u0301 tail\n"
+    spans = spans_of(text, [0, text.index("Ч"), text.index("c"), text.index("tail"), len(text)])
+    body, _, found = body_with(text, spans)
+    assert body == "# Title\n\nЧлан 1\n\ncaf\u00e9 tail\n"
+    assert under(body, found) == {1: "Title", 2: "Члан 1", 3: "café ", 4: "tail"}
+
+
+def test_a_letter_and_its_accent_are_one_place() -> None:
+    text = "e\u0301x"
+    body, _, found = body_with(text, spans_of(text, [0, 1, 3]))
+    assert under(body, found) == {1: "\u00e9", 2: "x"}
+
+
+def test_a_place_of_which_nothing_is_left_goes() -> None:
+    text = "text\n\nPage 3 of 9\n\nmore\n"
+    body, _, found = body_with(text, spans_of(text, [0, 5, 18, 23]))
+    assert under(body, found) == {1: "text", 3: "more"}
+
+
+def test_a_merged_heading_keeps_both_places() -> None:
+    text = "".join(f"Article {n}\n\nSubject {n}\n\n(1) Text {n}.\n\n" for n in range(1, 5))
+    cut = text.index("Subject 2")
+    body, _, found = body_with(text, spans_of(text, [0, cut, len(text)]))
+    data = body.encode()
+    assert "# Article 2 Subject 2\n" in body
+    assert data[found[0].byte_end :].decode().startswith(" Subject 2")
+    assert data[found[1].byte_start :].decode().startswith("Subject 2")
+
+
+def test_text_without_spans_gets_none() -> None:
+    assert body_with("text", ()).spans == ()
+
+
+def test_pieces_are_cut_and_joined() -> None:
+    (line,) = split("  Article 5.  ")
+    heading = joined(["# ", line.stripped().cut(0, 9), "!"])
+    assert heading.text == "# Article 5!"
+    assert heading.pieces == ((2, 2, 9),)
+    assert line.without([(0, 2), (9, 11)]).text == "Article.  "
+
+
+@pytest.mark.parametrize("text", ["\u212b\u0301x", "\u1100\u1161\u11a8", "a\u0323\u0307", "\u0344"])
+def test_cleaned_text_is_composed(text: str) -> None:
+    assert cleaned(text)[0] == unicodedata.normalize("NFC", text)
+
+
+@given(st.text(), st.lists(st.integers(0, 40), max_size=6))
+def test_cleaning_alone_keeps_every_letter_in_its_place(text: str, cuts: list[int]) -> None:
+    spans = spans_of(text, [0, *cuts, len(text)])
+    plain, edits = cleaned(text)
+    found = carried(spans, text, edits, split(plain))
+    flat = body_of(split(plain)).encode()
+    covered = "".join(flat[s.byte_start : s.byte_end].decode() for s in found)
+    assert letters(covered) == letters(plain)
+
+
+PIECES = [
+    "", "", "", "# {}", "## {} ##", "{}  ", "    {}", "```", "~~~py", "    ```", "---", "===",
+    "- {}", "1. {}", "| {} | b |", "|---|---|", "Page 3 of 9", "3", "\f", "Article 1", "Article 2",
+    "Article 3 {}", "**Article 4**", "§ 5 {}", "Члан 6.", "Глава {}", "Chapter I", "7. člen",
+    "({})", "Contents", "{} ..... 1", "Preamble", "Annex I", "1 {}", "2 {}", "Head", "cookies {}",
+    "Cafe\u0301 {}", "й{}\u0301", "x\x07{}", "{}\r", "{}\u2028{}", "Закон {}, који", "== {} ==",
+    "{} is a long line of text that goes on for a while so that it counts as running text.",
+]  # fmt: skip
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[str, tuple[Span, ...], str]:
+    """Markdown full of noise, in which every `{}` is a word that stands there only once."""
+    shapes = draw(st.lists(st.sampled_from(PIECES), max_size=40))
+    lines = [shape.replace("{}", f"W{n}w", 1) for n, shape in enumerate(shapes)]
+    text = draw(st.sampled_from(["\n", "\n\n", "\r\n"])).join(lines)
+    cuts = draw(st.lists(st.integers(0, max(len(text), 1)), max_size=12))
+    cuts = [cut for cut in (0, *cuts, len(text)) if not re.match("[\u0301]", text[cut : cut + 1])]
+    spans = spans_of(text, cuts)
+    kept = draw(st.lists(st.booleans(), min_size=len(spans), max_size=len(spans)))
+    media = draw(st.sampled_from([PLAIN, HTML]))
+    return text, tuple(s for s, keep in zip(spans, kept, strict=True) if keep), media
+
+
+@settings(max_examples=600, deadline=None)
+@given(documents())
+def test_every_place_holds_its_own_text_and_no_other(
+    document: tuple[str, tuple[Span, ...], str],
+) -> None:
+    text, spans, media_type = document
+    body, _, found = body_with(text, spans, media_type)
+    edges = [edge for span in found for edge in (span.byte_start, span.byte_end)]
+    assert edges == sorted(edges)
+    assert all(span.byte_start < span.byte_end <= len(body.encode()) for span in found)
+    before, after = under(text, spans), under(body, found)  # decoding fails within a character
+    for page, part in after.items():
+        rest = iter(letters(before[page]))
+        assert all(letter in rest for letter in letters(part))
+    words = re.findall(r"W\d+w", body)
+    for page, part in before.items():
+        for word in set(re.findall(r"W\d+w", part)) & set(words):
+            assert word in after[page]
+
+
+@settings(max_examples=300, deadline=None)
+@given(documents())
+def test_text_wholly_in_places_stays_wholly_in_places(
+    document: tuple[str, tuple[Span, ...], str],
+) -> None:
+    text, _, media_type = document
+    body, _, found = body_with(text, spans_of(text, [0, len(text) // 2, len(text)]), media_type)
+    data, at = body.encode(), 0
+    for span in found:
+        assert letters(data[at : span.byte_start].decode()) == ""
+        at = span.byte_end
+    assert letters(data[at:].decode()) == ""
