@@ -76,6 +76,8 @@ _OLE_STREAMS = (
     ("Book", XLS),
     ("__properties_version1.0", MSG),
 )
+_MSG_NAMES = ("__nameid_version1.0", "__substg1.0_", "__recip_version1.0_", "__attach_version1.0_")
+"""How entries of an Outlook message begin; a message inside another document lies deeper."""
 _OLE_NAMES = {
     ".xls": XLS, ".xlt": XLS, ".xla": XLS, ".doc": DOC, ".dot": DOC, ".ppt": PPT, ".pps": PPT,
     ".pot": PPT, ".msg": MSG,
@@ -140,6 +142,8 @@ def _ole_kind(head: bytes, suffix: str) -> str:
     start = (int.from_bytes(head[48:52], "little") + 1) * sector
     entries = (head[at : at + 128] for at in range(start, min(start + sector, len(head)), 128))
     names = {entry[:64].decode("utf-16-le", "replace").partition("\0")[0] for entry in entries}
+    if any(name.startswith(_MSG_NAMES) for name in names):
+        return MSG
     if "EncryptedPackage" in names or not names & {name for name, _ in _OLE_STREAMS}:
         return {**_ZIP_NAMES, **_OLE_NAMES}.get(suffix, OLE)
     return next(kind for name, kind in _OLE_STREAMS if name in names)

@@ -188,3 +188,18 @@ def test_any_bytes_get_an_answer(head: bytes, name: str) -> None:
 @given(st.binary(max_size=3000), st.text(max_size=5))
 def test_any_old_office_file_gets_an_answer(tail: bytes, name: str) -> None:
     assert "/" in sniff(OLE_MAGIC + tail, f"a.{name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("From: a@b.c\nTo: d@e.f\nSubject: x\nDate: today\n\nhello", "note", "message/rfc822"),
+        ("From: a@b.c\r\nSubject: x\r\n\r\nhello", "a.eml", "message/rfc822"),
+        ("Received: by x\n\tfor y\nMIME-Version: 1.0\n\nx", "a.eml", "message/rfc822"),
+        ("Subject: minutes\nDate: 3 May\nTo: all\n\nWe met.", "a.txt", "text/plain"),
+        ("From: the beginning\n\nA story.", "a.txt", "text/plain"),
+        ("no header at all", "a.eml", "text/plain"),
+    ],
+)
+def test_a_mail_is_told_by_its_header_lines(text: str, name: str, kind: str) -> None:
+    assert sniff(text.encode(), name) == kind
