@@ -6,10 +6,9 @@ that are made for the models. Hence a pipeline of its own stages around docling'
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from docling.datamodel.base_models import (
@@ -28,18 +27,16 @@ from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
 from docling.pipeline import standard_pdf_pipeline
 from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
-from docling_core.types.doc.base import BoundingBox, Size
-from docling_core.types.doc.common.origin import DocumentOrigin
-from docling_core.types.doc.common.reference import ProvenanceItem
+from docling_core.types.doc.base import BoundingBox
 from docling_core.types.doc.document import DoclingDocument
-from docling_core.types.doc.items.table.table_data import TableCell, TableData
-from docling_core.types.doc.labels import DocItemLabel, GroupLabel
-from docling_core.types.doc.page import BoundingRectangle, TextCell
+from docling_core.types.doc.labels import DocItemLabel
 
-from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
-from services.converter.parsing.probe import Box, HiddenWord, Probe
-from services.converter.parsing.structure import Element, structure
+from services.converter.parsing.layout import Block, blocks_of_page
+from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, document_of, table_data
+from services.converter.parsing.pdf_words import Turn, rules_of, words_of
+from services.converter.parsing.probe import HiddenWord, Probe
 from services.converter.parsing.structure import Page as PageOfBlocks
+from services.converter.parsing.structure import structure
 from services.converter.parsing.tables import Table, table_in
 
 _LABELS = {
@@ -49,19 +46,11 @@ _LABELS = {
     "code": DocItemLabel.CODE,
     "table": DocItemLabel.TABLE,
 }
-_BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb")
-_TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
-_ITALIC = ("italic", "oblique", "-it", "ptmri", "slanted")
-_SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
-_MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
 
 
 _OCR_SCALE = 3.0
 _OCR_PIXELS = 6_000_000
 _ROW = 24.0
-_STRAIGHT = 0.2
-_MOST_WORDS = 20_000
-_GLYPH_NAME = re.compile(r"[A-Z]{2}\d{4,}|GLYPH<\w+>|/?[a-z]\d{2,4}")
 
 
 class HeuristicLayoutOptions(BaseLayoutOptions):
@@ -84,7 +73,7 @@ class HeuristicLayout(BaseLayoutModel):
     requires_layout_postprocessing = False
 
     def __init__(self, **_: Any) -> None:
-        self.sizes: dict[int, tuple[float, float]] = {}
+        self.turns: dict[int, Turn] = {}
 
     @classmethod
     def get_options_type(cls) -> type[BaseLayoutOptions]:
@@ -103,13 +92,12 @@ class HeuristicLayout(BaseLayoutModel):
         """
         if page.parsed_page is None or page.size is None:
             return LayoutPrediction()
-        turn = _Turn.of(page)
-        self.sizes[page.page_no] = turn.size
-        words = _words(page.parsed_page, turn)
-        blocks = blocks_of_page(words, _rules(page, turn))
-        for line in (line for block in blocks for line in block.lines):
-            # A long document has millions of words; its lines are enough from here on.
-            line.words = []
+        turn = Turn.of(page)
+        self.turns[page.page_no] = turn
+        words = words_of(page.parsed_page, turn)
+        blocks = blocks_of_page(words, rules_of(page, turn))
+        for block in blocks:
+            block.settle()
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
 
 
@@ -216,30 +204,40 @@ class _TextlessOnly:
                 yield page
 
 
-class _Assembly:
-    """Stands where docling sorts and labels: blocks of all pages become a document."""
+class _Collection:
+    """Stands where docling sorts and labels: keeps the blocks of the pages for later."""
 
-    def __init__(self, probe: Probe, sizes: dict[int, tuple[float, float]]) -> None:
-        self._probe, self._sizes = probe, sizes
+    def __init__(self, found: "Blocks") -> None:
+        self._found = found
 
     def __call__(self, conv_res: ConversionResult, **_: Any) -> DoclingDocument:
-        pages: list[PageOfBlocks] = []
-        for page in sorted(conv_res.pages, key=lambda p: p.page_no):
+        for page in conv_res.pages:
             if page.assembled is not None and page.size is not None:
                 clusters = (e.cluster for e in page.assembled.elements)
                 blocks = [c.block for c in clusters if isinstance(c, BlockCluster)]
-                pages.append(PageOfBlocks(page.page_no, page.size.width, page.size.height, blocks))
-        document = DoclingDocument(name="document", origin=_origin(conv_res))
-        for item in pages:
-            document.add_page(page_no=item.number, size=Size(width=item.width, height=item.height))
-        _fill(document, structure(pages, self._probe.outline))
-        return document
+                self._found.pages[page.page_no] = PageOfBlocks(
+                    page.page_no, page.size.width, page.size.height, blocks
+                )
+        return DoclingDocument(name="document")
+
+
+@dataclass
+class Blocks:
+    """Pages by number as the heuristic pipeline read them, and how each was turned for it."""
+
+    pages: dict[int, PageOfBlocks] = field(default_factory=dict)
+    turns: dict[int, Turn] = field(default_factory=dict)
+
+    def document(self, probe: Probe) -> DoclingDocument:
+        """All pages as one document."""
+        pages = [self.pages[number] for number in sorted(self.pages)]
+        return document_of(structure(pages, probe.outline), pages, self.turns)
 
 
 class ProbedPdfPipeline(StandardPdfPipeline):
     """docling's pipeline, told by our probe what nobody sees.
 
-    Set `probe` and `ocr_pages` before a conversion; one conversion at a time.
+    Set `probe` and `ocr_pages` before a conversion; one conversion at a time in a process.
     """
 
     probe: ClassVar[Probe]
@@ -256,7 +254,9 @@ class ProbedPdfPipeline(StandardPdfPipeline):
 
 
 class HeuristicPdfPipeline(ProbedPdfPipeline):
-    """With our layout, tables and assembly in place of docling's."""
+    """With our layout and tables in place of docling's. Its pages are added to `blocks`."""
+
+    blocks: ClassVar[Blocks]
 
     def _init_models(self) -> None:
         super()._init_models()
@@ -271,10 +271,10 @@ class HeuristicPdfPipeline(ProbedPdfPipeline):
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         layout: Any = self.layout_model
-        layout.sizes = {}
+        layout.turns = self.blocks.turns
         self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
-        assembly: Any = _Assembly(self.probe, layout.sizes)
-        self.reading_order_model = assembly
+        collection: Any = _Collection(self.blocks)
+        self.reading_order_model = collection
         return super()._build_document(conv_res)
 
 
@@ -298,122 +298,11 @@ def register(*, tables: bool) -> None:
         layouts.register(HeuristicLayout, "citelog", __name__)
 
 
-# --- from docling to us -----------------------------------------------------------------------
-
-
-class _Turn:
-    """How a page must be turned for its text to stand upright: quarter turns clockwise."""
-
-    def __init__(self, quarters: int, width: float, height: float) -> None:
-        self.quarters, self._width, self._height = quarters, width, height
-        self.size = (height, width) if quarters % 2 else (width, height)
-
-    @classmethod
-    def of(cls, page: Page) -> "_Turn":
-        """By the direction in which most of the page's text runs."""
-        weights = [0, 0, 0, 0]
-        for cell in page.cells:
-            weights[round(cell.rect.angle / (math.pi / 2)) % 4] += len(cell.text)
-        quarters = weights.index(max(weights)) if 2 * max(weights) > sum(weights) else 0
-        size = page.size
-        return cls(quarters, size.width if size else 0.0, size.height if size else 0.0)
-
-    def box(self, left: float, top: float, right: float, bottom: float) -> Box:
-        """The box on the turned page."""
-        width, height = self._width, self._height
-        match self.quarters:
-            case 1:
-                return Box(height - bottom, left, height - top, right)
-            case 2:
-                return Box(width - right, height - bottom, width - left, height - top)
-            case 3:
-                return Box(top, width - right, bottom, width - left)
-        return Box(left, top, right, bottom)
-
-
-def _words(parsed: Any, turn: _Turn) -> list[Word]:
-    """Words of a page; on a scan those that OCR read."""
-    scanned = any(cell.from_ocr for cell in parsed.textline_cells)
-    cells = parsed.textline_cells if scanned else parsed.word_cells
-    words: list[Word] = []
-    for cell in cells[:_MOST_WORDS]:
-        word = _word(cell)
-        if word is not None:
-            word.left, word.top, word.right, word.bottom = turn.box(
-                word.left, word.top, word.right, word.bottom
-            )
-            angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
-            word.upright = min(angle, math.pi - angle) < _STRAIGHT
-            word.size = word.bottom - word.top if word.upright else word.right - word.left
-            words.append(word)
-    if scanned:
-        _even_sizes(words)
-    return words
-
-
-def _word(cell: Any) -> Word | None:
-    """None for what cannot be read: glyphs without a character, and slanted text."""
-    box = cell.rect.to_bounding_box()
-    text = cell.text.strip()
-    font = str(getattr(cell, "font_name", "")).lower()
-    if any(mark in font for mark in _SYMBOLS) and (len(text) == 1 or _GLYPH_NAME.fullmatch(text)):
-        text = "•"
-    unreadable = text.count("\ufffd") * 3 > len(text)
-    slant = cell.rect.angle % (math.pi / 2)
-    if not text or unreadable or min(slant, math.pi / 2 - slant) > _STRAIGHT:
-        return None
-    if box.r <= box.l or box.b <= box.t:
-        return None
-    return Word(
-        text, box.l, box.t, box.r, box.b,
-        size=box.b - box.t,
-        bold=any(mark in font for mark in _BOLD) or _TEX_BOLD.search(font) is not None,
-        italic=any(mark in font for mark in _ITALIC) or _TEX_ITALIC.search(font) is not None,
-        mono=any(mark in font for mark in _MONO),
-    )  # fmt: skip
-
-
-def _even_sizes(words: Sequence[Word]) -> None:
-    """Boxes that OCR draws are as high as their letters: a line's tallest speak for the line."""
-    line: list[Word] = []
-    for word in [*sorted(words, key=lambda w: w.top + w.bottom), None]:
-        if line and (word is None or word.middle > line[0].bottom):
-            heights = sorted(w.bottom - w.top for w in line)
-            size = float(round(heights[int(0.8 * (len(heights) - 1))] * 1.15))
-            for one in line:
-                one.size = size
-            line = []
-        if word is not None:
-            line.append(word)
-
-
-def _rules(page: Page, turn: _Turn) -> list[Rule]:
-    backend = page._backend
-    lines = backend.get_shape_lines() if backend is not None else None
-    return [Rule(*turn.box(b.l, b.t, b.r, b.b)) for b in lines or ()]
+# --- clusters and tables -------------------------------------------------------------------------
 
 
 def _cluster(number: int, block: Block) -> BlockCluster:
-    cells = [
-        TextCell(
-            index=index,
-            rect=BoundingRectangle.from_bounding_box(_box(line)),
-            text=line.text,
-            orig=line.text,
-            from_ocr=False,
-        )
-        for index, line in enumerate(block.lines)
-    ]
-    return BlockCluster(
-        id=number, label=_LABELS[block.kind], bbox=_box(block), cells=cells, block=block
-    )
-
-
-def _box(thing: Any) -> BoundingBox:
-    return BoundingBox(l=thing.left, t=thing.top, r=thing.right, b=thing.bottom)
-
-
-# --- from us to docling -----------------------------------------------------------------------
+    return BlockCluster(id=number, label=_LABELS[block.kind], bbox=box_of(block), block=block)
 
 
 def _table_prediction(page: Page) -> TableStructurePrediction:
@@ -422,7 +311,7 @@ def _table_prediction(page: Page) -> TableStructurePrediction:
     for cluster in clusters:
         table = _table_of(cluster, page)
         if table is not None:
-            data = _table_data(table)
+            data = table_data(table, UPRIGHT)
             tables[cluster.id] = DoclingTable(
                 label=DocItemLabel.TABLE, id=cluster.id, page_no=page.page_no, cluster=cluster,
                 otsl_seq=[], num_rows=data.num_rows, num_cols=data.num_cols,
@@ -437,58 +326,11 @@ def _table_of(cluster: Cluster, page: Page) -> Table | None:
         return found
     if cluster.label not in {DocItemLabel.TABLE, DocItemLabel.DOCUMENT_INDEX}:
         return None
-    box, turn = cluster.bbox, _Turn(0, 0, 0)
+    box, turn = cluster.bbox, UPRIGHT
     words = [
         word
-        for word in _words(page.parsed_page, turn)
+        for word in words_of(page.parsed_page, turn)
         if box.l <= (word.left + word.right) / 2 <= box.r and box.t <= word.middle <= box.b
     ]
-    rules = [r for r in _rules(page, turn) if r.left >= box.l - 5 and r.right <= box.r + 5]
+    rules = [r for r in rules_of(page, turn) if r.left >= box.l - 5 and r.right <= box.r + 5]
     return table_in(words, rules)
-
-
-def _table_data(table: Table) -> TableData:
-    cells = [
-        TableCell(
-            text=cell.text, row_span=cell.row_span, col_span=cell.column_span,
-            start_row_offset_idx=cell.row, end_row_offset_idx=cell.row + cell.row_span,
-            start_col_offset_idx=cell.column, end_col_offset_idx=cell.column + cell.column_span,
-            column_header=cell.row == 0,
-        )
-        for cell in table.cells
-    ]  # fmt: skip
-    return TableData(table_cells=cells, num_rows=table.rows, num_cols=table.columns)
-
-
-def _origin(conv_res: ConversionResult) -> DocumentOrigin:
-    return DocumentOrigin(
-        mimetype="application/pdf", binary_hash=0, filename=Path(conv_res.input.file).name
-    )
-
-
-def _fill(document: DoclingDocument, elements: Sequence[Element]) -> None:
-    group: Any = None
-    for element in elements:
-        place = ProvenanceItem(
-            page_no=element.page, bbox=_box(element.block), charspan=(0, len(element.text))
-        )
-        if element.kind != "list":
-            group = None
-        match element.kind:
-            case "title":
-                document.add_title(text=element.text, prov=place)
-            case "heading":
-                document.add_heading(text=element.text, level=element.level, prov=place)
-            case "list":
-                if group is None:
-                    group = document.add_group(label=GroupLabel.LIST, name="list")
-                document.add_list_item(
-                    text=element.text, marker=element.marker, parent=group, prov=place,
-                    enumerated=element.marker != "-",
-                )  # fmt: skip
-            case "table" if element.table is not None:
-                document.add_table(data=_table_data(element.table), prov=place)
-            case "code":
-                document.add_code(text=element.text, prov=place)
-            case _:
-                document.add_text(label=DocItemLabel.TEXT, text=element.text, prov=place)

@@ -102,6 +102,13 @@ class Block:
         """The lines as they stand, joined by line ends."""
         return "\n".join(line.text for line in self.lines)
 
+    def settle(self) -> None:
+        """Let go of the words: a long document has millions, and its lines are enough."""
+        for line in self.lines:
+            line.words = []
+        if self.table is not None:
+            self.table.settle()
+
 
 BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 ENUMERATOR = re.compile(

@@ -5,8 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
-_LINE_MARKS = re.compile(r"^(\s{0,3})(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}$|=+\s*$|\|)", re.MULTILINE)
-_GAP = re.compile(r"(?<=[`)*~]) (?=[.,;:!?)\]»“”](?:\s|$))")
+# Noncharacters are marks of `marks.py`: they take no room.
+_LINE_MARKS = re.compile(
+    r"^([\ufdd0-\ufdef]*\s{0,3})"
+    r"(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}[\ufdd0-\ufdef]*$|=+\s*[\ufdd0-\ufdef]*$|\|)",
+    re.MULTILINE,
+)
+_GAP = re.compile(r"(?<=[`)*~]) (?=[.,;:!?)\]»“”](?:[\ufdd0-\ufdef]|\s|$))")
 _OPEN_GAP = re.compile(r"(?<=[(\[«„]) (?=[`\[*])")
 
 

@@ -1,23 +1,31 @@
 """PDF by docling: with its models where they are on the machine, with our heuristics elsewhere."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Span
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
 from services.converter.parsers import has_table_models, tesseract_version
 from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.marks import Marks
+from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
+if TYPE_CHECKING:
+    from docling_core.types.doc.document import DoclingDocument
+
 OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
 _FEW_LETTERS = 12
+_SLICE = 100
+_MOST_RETRIES = 40
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
 
 
@@ -30,8 +38,9 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     found = probe(path, options)
     textless = _textless(found)
     ocr = bool(textless) and options.ocr and bool(tesseract_version())
-    document, warnings = _convert(path, found, textless if ocr else frozenset(), options)
-    markdown = to_markdown(document)
+    documents, missing = _convert(path, found, textless if ocr else frozenset(), options)
+    markdown, spans = _markdown(documents)
+    warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
     if not re.search(r"\w", markdown):
         unread = bool(textless) and not tesseract_version()
         reason = "no page has text" + (", and tesseract is not installed" if unread else "")
@@ -47,8 +56,20 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
         date=_date(found.info.get("CreationDate", "")),
         pages=len(found.pages),
     )
-    document_ = ParsedDocument(markdown=markdown, hidden=tuple(_hidden(found)), meta=meta)
-    return Parse(document_, warnings)
+    document = ParsedDocument(
+        markdown=markdown, hidden=tuple(_hidden(found)), meta=meta, spans=spans
+    )
+    return Parse(document, warnings, missing_pages=tuple(sorted(missing)))
+
+
+def _markdown(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
+    """The documents, one after the other, as one Markdown."""
+    marks = Marks()
+    parts: list[str] = []
+    for document in documents:
+        mark_places(document, marks)
+        parts.append(to_markdown(document))
+    return marks.resolve("\n\n".join(part for part in parts if part))
 
 
 def _textless(found: Probe) -> frozenset[int]:
@@ -102,8 +123,42 @@ def _date(value: str) -> str | None:
 
 def _convert(
     path: Path, found: Probe, ocr_pages: frozenset[int], options: ParseOptions
-) -> tuple[Any, list[str]]:
-    from docling.datamodel.base_models import ConversionStatus
+) -> tuple[list["DoclingDocument"], frozenset[int]]:
+    """The document in parts, and the numbers of the pages that could not be read.
+
+    Pages are read in slices, so that memory does not grow with their number. What a slice lost is
+    read again page by page: one bad page must not cost its neighbours.
+    """
+    from services.converter.parsing.docling_plugin import Blocks, HeuristicPdfPipeline
+
+    HeuristicPdfPipeline.blocks = blocks = Blocks()
+    documents: list[DoclingDocument] = []
+    pages = len(found.pages)
+    lost: set[int] = set()
+    retries = _MOST_RETRIES
+    for first in range(1, pages + 1, _SLICE):
+        wanted = range(first, min(first + _SLICE, pages + 1))
+        document, read = _convert_slice(path, found, ocr_pages, options, wanted)
+        documents.append(document)
+        for number in sorted(set(wanted) - read)[:retries]:
+            retries -= 1
+            document, again = _convert_slice(
+                path, found, ocr_pages, options, range(number, number + 1)
+            )
+            documents.append(document)
+            read |= again
+        lost |= set(wanted) - read
+    if len(lost) == pages:
+        raise Refusal("corrupt-document", "the PDF cannot be read")
+    if options.artifacts is None:
+        documents = [blocks.document(found)]
+    return documents, frozenset(lost)
+
+
+def _convert_slice(
+    path: Path, found: Probe, ocr_pages: frozenset[int], options: ParseOptions, wanted: range
+) -> tuple["DoclingDocument", set[int]]:
+    """A document of the `wanted` pages, and the numbers of those that were read."""
     from docling.exceptions import ConversionError
 
     from services.converter.parsing.docling_plugin import ProbedPdfPipeline
@@ -111,18 +166,16 @@ def _convert(
     ProbedPdfPipeline.probe = found
     ProbedPdfPipeline.ocr_pages = ocr_pages
     converter = _converter(options.artifacts, bool(ocr_pages))
+    span = (wanted.start, wanted.stop - 1)
     try:
-        result = converter.convert(path, raises_on_error=False)
+        result = converter.convert(path, raises_on_error=False, page_range=span)
     except ConversionError as error:
         raise Refusal("corrupt-document", "the PDF cannot be read") from error
-    if result.status not in {ConversionStatus.SUCCESS, ConversionStatus.PARTIAL_SUCCESS}:
-        raise Refusal("corrupt-document", "the PDF cannot be read")
     if any(_OUT_OF_MEMORY.search(error.error_message) for error in result.errors):
         # docling would leave out the page and go on; a document with holes helps nobody.
         raise MemoryError
-    lost = sorted({error.page_no for error in result.errors if error.page_no})
-    warnings = [f"pages that could not be read: {_ranges(frozenset(lost))}"] if lost else []
-    return result.document, warnings
+    read = {page.page_no for page in result.pages if page.assembled is not None}
+    return result.document, read
 
 
 @lru_cache(maxsize=2)

@@ -3,8 +3,8 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
 from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line
@@ -23,9 +23,20 @@ class Page:
     blocks: list[Block]
 
 
+class Part(NamedTuple):
+    """Where a part of an element's text stands; `start` is its offset in the text."""
+
+    start: int
+    page: int
+    block: Block
+
+
 @dataclass(slots=True)
 class Element:
-    """A piece of the document; `level` from 1 for headings below the title."""
+    """A piece of the document; `level` from 1 for headings below the title.
+
+    `page` and `block` are the first of its `parts`, the others those that it goes on in.
+    """
 
     kind: ElementKind
     text: str
@@ -34,6 +45,21 @@ class Element:
     level: int = 0
     marker: str = ""
     table: Table | None = None
+    parts: list[Part] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.parts = [Part(0, self.page, self.block)]
+
+    def extend(self, text: str, other: "Element") -> None:
+        """Take `other` in; `text` is that of both and ends with that of `other`."""
+        shift = len(text) - len(other.text)
+        self.parts += [Part(max(0, p.start + shift), p.page, p.block) for p in other.parts]
+        self.text = text
+
+    @property
+    def last(self) -> Part:
+        """Where the element ends."""
+        return self.parts[-1]
 
 
 _OUTER = 0.12
@@ -317,8 +343,7 @@ def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
             and before.kind == element.kind == "heading"
             and _continues(before, element)
         ):
-            before.text = f"{before.text} {element.text}"
-            before.block.bottom = element.block.bottom
+            before.extend(f"{before.text} {element.text}", element)
             continue
         if before is not None:
             yield before
@@ -328,8 +353,8 @@ def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def _continues(above: Element, below: Element) -> bool:
-    a, b = above.block, below.block
-    same = abs(a.size - b.size) < 0.6 and a.bold == b.bold and above.page == below.page
+    a, b = above.last.block, below.block
+    same = abs(a.size - b.size) < 0.6 and a.bold == b.bold and above.last.page == below.page
     near = 0 <= b.top - a.bottom < 0.9 * b.size
     fresh = number_depth(below.text) is None and legal_rank(below.text) is None
     return same and near and fresh and len(above.text) + len(below.text) < LONGEST
@@ -440,9 +465,10 @@ def _goes_on(before: Element, after: Element) -> bool:
     """A paragraph broken by the end of a column or page."""
     if before.kind not in {"text", "list"} or after.kind != "text":
         return False
-    moved = before.page != after.page or before.block.column != after.block.column
-    same = abs(before.block.size - after.block.size) < 0.6 and before.block.bold == after.block.bold
-    if not moved or not same or before.block.kind == "contents" or _CAPTION.match(before.text):
+    end = before.last
+    moved = end.page != after.page or end.block.column != after.block.column
+    same = abs(end.block.size - after.block.size) < 0.6 and end.block.bold == after.block.bold
+    if not moved or not same or end.block.kind == "contents" or _CAPTION.match(before.text):
         return False
     if re.search(r"\w[-\u00ad‐]$", before.text):
         return after.text[:1].islower()
@@ -455,8 +481,7 @@ def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Elemen
     before: Element | None = None
     for element in elements:
         if before is not None and _goes_on(before, element):
-            before.text = _join(before.text, element.text, words)
-            before.block.column, before.page = element.block.column, element.page
+            before.extend(_join(before.text, element.text, words), element)
             continue
         if before is not None:
             yield before

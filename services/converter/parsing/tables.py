@@ -32,8 +32,21 @@ class Cell:
     text: str
     row_span: int = 1
     column_span: int = 1
-    lines: list[str] = field(default_factory=list)
-    words: list[_Word] = field(default_factory=list)
+    lines: list[list[_Word]] = field(default_factory=list)
+    box: tuple[float, float, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        words = self.words
+        if words:
+            self.box = (
+                min(w.left for w in words), min(w.top for w in words),
+                max(w.right for w in words), max(w.bottom for w in words),
+            )  # fmt: skip
+
+    @property
+    def words(self) -> list[_Word]:
+        """In reading order."""
+        return [word for line in self.lines for word in line]
 
 
 @dataclass(slots=True)
@@ -52,6 +65,12 @@ class Table:
     cells: list[Cell]
     words: list[_Word] = field(default_factory=list)
     form: bool = False
+
+    def settle(self) -> None:
+        """Let go of the words; texts and boxes stay."""
+        self.words = []
+        for cell in self.cells:
+            cell.lines = []
 
 
 _Segment = tuple[float, float, list[_Word]]
@@ -114,11 +133,7 @@ def _lined_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None
     rows = [_segments_at(line, cuts) for line in lines]
     if not cuts or not _tabular(rows) or ys[-1] - ys[0] > 40 * len(lines):
         return None
-    cells = [
-        Cell(r, c, text)
-        for r, row in enumerate(rows)
-        for c, text in enumerate(_row_texts(row, cuts))
-    ]
+    cells = [cell for r, row in enumerate(rows) for cell in _row_cells(r, row, cuts)]
     return Table(left, ys[0], right, ys[-1], len(rows), len(cuts) + 1, cells, inside)
 
 
@@ -143,9 +158,9 @@ def table_in(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
     if not cuts:
         return None
     cells = [
-        Cell(r, c, text)
+        cell
         for r, line in enumerate(lines)
-        for c, text in enumerate(_row_texts(_segments_at(line, cuts), cuts))
+        for cell in _row_cells(r, _segments_at(line, cuts), cuts)
     ]
     box = stripes[0][0], min(w.top for w in words), stripes[-1][1], max(w.bottom for w in words)
     return Table(*box, len(lines), len(cuts) + 1, cells, list(words))
@@ -227,7 +242,7 @@ def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
         counts = [len(cell.lines) for cell in own if cell.text]
         most = max(counts, default=0)
         many = [cell for cell in own if len(cell.lines) == most]
-        short = sum(len(line.split()) <= 2 for cell in many for line in cell.lines)
+        short = sum(len(line) <= 2 for cell in many for line in cell.lines)
         divisible = (
             most > 1
             and len(many) >= max(3, 0.6 * len(counts))
@@ -243,10 +258,16 @@ def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
 def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
     if parts > 1 and len(cell.lines) == parts:
         return [
-            Cell(row + n, cell.column, line, 1, cell.column_span)
+            Cell(row + n, cell.column, _line_text(line), 1, cell.column_span, [line])
             for n, line in enumerate(cell.lines)
         ]
-    return [Cell(row, cell.column, cell.text, cell.row_span + parts - 1, cell.column_span)]
+    return [
+        Cell(row, cell.column, cell.text, cell.row_span + parts - 1, cell.column_span, cell.lines)
+    ]
+
+
+def _line_text(line: Iterable[_Word]) -> str:
+    return " ".join(word.text for word in line)
 
 
 def _cells(
@@ -280,10 +301,9 @@ def _cells(
                 square, down, across = {(row, column)}, 1, 1
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
-            read = _read(_words_in(words, box))
-            lines = [" ".join(w.text for w in line) for line in read]
-            flat = [w for line in read for w in line]
-            cells.append(Cell(row, column, " ".join(lines), down, across, lines, flat))
+            lines = _read(_words_in(words, box))
+            text = " ".join(map(_line_text, lines))
+            cells.append(Cell(row, column, text, down, across, lines))
     return cells
 
 
@@ -336,11 +356,7 @@ def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
     if not cuts or not _tabular(rows):
         return None, 0
     words = [w for row in rows for _, _, part in row for w in part]
-    cells = [
-        Cell(r, c, text)
-        for r, row in enumerate(rows)
-        for c, text in enumerate(_row_texts(row, cuts))
-    ]
+    cells = [cell for r, row in enumerate(rows) for cell in _row_cells(r, row, cuts)]
     table = Table(
         min(w.left for w in words), min(w.top for w in words),
         max(w.right for w in words), max(w.bottom for w in words),
@@ -456,9 +472,11 @@ def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
     return words < 9
 
 
-def _row_texts(row: Sequence[_Segment], cuts: Sequence[float]) -> list[str]:
-    texts = [""] * (len(cuts) + 1)
+def _row_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> list[Cell]:
+    parts: list[list[list[_Word]]] = [[] for _ in range(len(cuts) + 1)]
     for left, right, part in row:
-        column = sum((left + right) / 2 > cut for cut in cuts)
-        texts[column] = (texts[column] + " " + " ".join(w.text for w in part)).strip()
-    return texts
+        parts[sum((left + right) / 2 > cut for cut in cuts)].append(part)
+    return [
+        Cell(number, column, " ".join(map(_line_text, lines)), lines=lines)
+        for column, lines in enumerate(parts)
+    ]
