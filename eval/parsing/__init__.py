@@ -1,0 +1,1 @@
+"""How faithful the converter is: structure and text of documents, side by side with its peers."""

@@ -1,0 +1,133 @@
+"""Run from the command line: `python -m eval.parsing [--format pdf,docx] [--peers] [--json FILE]`.
+
+Reads `../shared/evaldata/parsing`; without it only what is made here is measured. `--peers` adds
+markitdown, pypdf and pdfplumber from a venv of their own, so that they are no dependencies.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from eval.parsing import engine, measure, report, sets
+from eval.parsing.measure import Row
+from eval.parsing.sets import Case
+
+PDF_PEERS = ("pypdf", "pdfplumber")
+
+
+class Bench:
+    """One run: what is asked for, and the rows so far."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.formats: frozenset[str] = frozenset(filter(None, options.format.split(",")))
+        self.sets: frozenset[str] = frozenset(filter(None, options.sets.split(",")))
+        self.peers = options.peers and _peers_there()
+        self.rows: list[Row] = []
+
+    def wanted(self, name: str, cases: Callable[[], list[Case]], kind: str = "") -> list[Case]:
+        """Cases of a set in the formats asked for; `kind` is that of all its files."""
+        if (self.sets and name not in self.sets) or not (sets.EVALDATA.is_dir() or name == "made"):
+            return []
+        return [c for c in cases() if not self.formats or (kind or c.format) in self.formats]
+
+    def show(self, title: str, rows: Iterable[Row], *views: Callable[[Sequence[Row]], str]) -> None:
+        """Measure, keep, print."""
+        started, found = time.monotonic(), list(rows)
+        if not found:
+            return
+        self.rows += found
+        print(f"\n## {title} ({time.monotonic() - started:.0f} s)\n")
+        for view in views:
+            print(view(found), flush=True)
+
+
+def run(bench: Bench) -> None:
+    """All sets, in the order of the issue."""
+    cases = bench.wanted("docling", sets.docling)
+    rows = [r for part, e in _engines(bench, cases) for r in measure.structure("docling", part, e)]
+    bench.show("docling's ground truth", rows, report.structure, report.speed)
+    scans = bench.wanted("ocr", sets.ocr)
+    bench.show("Scans", measure.structure("ocr", scans, "ours"), report.structure)
+    peer = ["ours", "markitdown"] if bench.peers else ["ours"]
+    cases = bench.wanted("tika", sets.tika)
+    rows = [r for name in peer for r in measure.strings("tika", cases, name, children=2)]
+    bench.show("Tika's strings", rows, report.strings)
+    cases = bench.wanted("web", sets.web)
+    found = (r for n in ("ours", "trafilatura") for r in measure.strings("web", cases, n))
+    bench.show("Main content of web pages", found, report.segments)
+    cases = bench.wanted("encodings", sets.encodings, "txt")
+    bench.show("Character sets", measure.decoding(cases, "ours"), report.decoding)
+    cases = bench.wanted("pages", sets.page_counts)
+    bench.show("Page counts", measure.outcomes("pages", cases, "ours"), report.page_counts)
+    cases = bench.wanted("malformed", sets.malformed)
+    bench.show("Broken files", measure.outcomes("malformed", cases, "ours"), report.outcomes)
+
+
+def _engines(bench: Bench, cases: Sequence[Case]) -> list[tuple[Sequence[Case], str]]:
+    """Which converter gets which cases."""
+    found: list[tuple[Sequence[Case], str]] = [(cases, "ours"), (cases, "docling")]
+    if bench.peers:
+        pdf = [c for c in cases if c.format == "pdf"]
+        found += [(cases, "markitdown"), *((pdf, name) for name in PDF_PEERS)]
+    return found
+
+
+def _peers_there() -> bool:
+    if (engine.PEERS / "bin" / "python").exists():
+        return True
+    print(
+        f"No peers: {engine.PEERS} is not there. To make it:\n"
+        f"  python3 -m venv {engine.PEERS}\n"
+        f"  {engine.PEERS}/bin/pip install {engine.PACKAGES}\n"
+    )
+    return False
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--format", default="", help="only these, separated by commas")
+    parser.add_argument("--sets", default="", help="docling, ocr, tika, web, encodings, pages, …")
+    parser.add_argument("--peers", action="store_true", help="also other converters")
+    parser.add_argument("--json", type=Path, help="write every figure there")
+    parser.add_argument("--texts", type=Path, help="write every text into this folder")
+    options = parser.parse_args()
+    machine = _machine()
+    print(" · ".join(f"{k} {v}" for k, v in machine.items()))
+    if not sets.EVALDATA.is_dir():
+        print(f"\n!!! {sets.EVALDATA} IS NOT THERE: only documents made here are measured !!!\n")
+    bench = Bench(options)
+    run(bench)
+    print("\n## Furthest from the reference\n")
+    print(report.worst(bench.rows))
+    if options.json:
+        data = {"machine": machine, "rows": [row.record() for row in bench.rows]}
+        options.json.write_text(json.dumps(data, ensure_ascii=False, indent=1), "utf-8")
+    if options.texts:
+        _write_texts(options.texts, bench.rows)
+
+
+def _write_texts(folder: Path, rows: Sequence[Row]) -> None:
+    for row in rows:
+        path = folder / row.kind / row.engine / f"{row.name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = row.text or f"{row.error}: {row.reason}\n"
+        path.write_bytes(text.encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()
