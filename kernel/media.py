@@ -31,7 +31,7 @@ ODP = _OPEN + "presentation"
 EPUB = "application/epub+zip"
 RTF = "application/rtf"
 
-SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, PDF, DOCX})
+SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, PDF, DOCX, EML, MSG})
 """What the converter can read."""
 
 SNIFF_BYTES = 65536
@@ -280,8 +280,9 @@ def lie(name: str, media_type: str) -> str | None:
         return None
     if {claimed, media_type} <= _TEXTS and claimed != JSON:
         return None
-    return f"the name says {_called(claimed)}, the content is {_called(media_type)}"
+    return f"the name says {called(claimed)}, the content is {called(media_type)}"
 
 
-def _called(media_type: str) -> str:
+def called(media_type: str) -> str:
+    """What people call it: `PDF`, `plain text`."""
     return _CALLED.get(media_type) or media_type.rpartition("/")[2].upper()

@@ -1,0 +1,233 @@
+"""`kb convert`: parse, clean and structure files without a running stack."""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import CliError, clean, note, out, raw
+
+MOST_NESTED = 5
+"""Mails in mails in mails: how deep attachments are converted."""
+
+
+@dataclass
+class Converted:
+    """What became of one file. `out`, `spans`: paths of what was written."""
+
+    file: str
+    ok: bool = False
+    out: str | None = None
+    spans: str | None = None
+    media_type: str = ""
+    title: str = ""
+    language: str = ""
+    shares: dict[str, float] = field(default_factory=dict)
+    pages: int | None = None
+    missing_pages: tuple[int, ...] = ()
+    readings: tuple[dict[str, Any], ...] = ()
+    parser: str = ""
+    hidden: int = 0
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    code: str | None = None
+    reason: str | None = None
+    attachments: tuple["Converted", ...] = ()
+
+
+def convert(
+    files: Annotated[list[Path], typer.Argument(help="Files, or folders with files.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for the Markdown; without it, one file to stdout."),
+    ] = None,
+    any_language: Annotated[
+        bool, typer.Option("--any-language", help="Also languages that an ingest would refuse.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One line of JSON a file.")] = False,
+) -> None:
+    """Convert files to canonical Markdown as an ingest would; no stack has to run.
+
+    FILE.md gets the front matter and the body, FILE.spans.json says where in the source each part
+    of the body came from, attachments go to FILE.attachments/. Exit 0 only if all went well.
+    """
+    found = list(_files(files))
+    if to is None and (len(found) != 1 or json_):
+        raise CliError("no folder to write to", "several files, or --json, need --out DIR")
+    done = asyncio.run(_convert(found, to, check_language=not any_language, json_=json_))
+    raise typer.Exit(0 if all(row.ok for row in done) else 1)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    """Each file with its place below the output folder."""
+    for path in paths:
+        if path.is_dir():
+            for inner in sorted(p for p in path.rglob("*") if p.is_file()):
+                yield inner, inner.relative_to(path)
+        elif path.exists():
+            yield path, Path(path.name)
+        else:
+            raise CliError("no such file", str(path))
+
+
+async def _convert(
+    files: Sequence[tuple[Path, Path]], to: Path | None, *, check_language: bool, json_: bool
+) -> list[Converted]:
+    async with _converter(check_language=check_language) as converter:
+        if to is None:
+            row = await converter.to_stdout(files[0][0])
+            _tell(row, json_=False, quiet=True)
+            return [row]
+        done = []
+        for (path, _), target in zip(files, _targets(files, to), strict=True):
+            done.append(await converter.to_file(path, target))
+            _tell(done[-1], json_=json_)
+        return done
+
+
+def _targets(files: Sequence[tuple[Path, Path]], to: Path) -> Iterator[Path]:
+    """`report.md` for `report.pdf`; `report.pdf.md` where `report.docx` is converted as well."""
+    stems = [place.with_suffix("") for _, place in files]
+    for (_, place), stem in zip(files, stems, strict=True):
+        name = place.name if stems.count(stem) > 1 else stem.name
+        yield to / place.parent / f"{name}.md"
+
+
+def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:
+    if json_:
+        out(json.dumps(asdict(row), ensure_ascii=False))
+        return
+    if not row.ok:
+        note(clean(f"error: {row.file}: {row.reason} ({row.code})", one_line=True))
+    elif not quiet:
+        facts = [row.language, f"{row.pages} pages" if row.pages else "", row.parser]
+        told = ", ".join(fact for fact in facts if fact)
+        out(clean(f"{row.file} → {row.out}: {told}, {row.seconds:.1f} s", one_line=True))
+    for warning in row.warnings:
+        note(clean(f"warning: {row.file}: {warning}", one_line=True))
+    for inner in row.attachments:
+        _tell(inner, json_=False, quiet=quiet)
+
+
+@contextlib.asynccontextmanager
+async def _converter(*, check_language: bool) -> AsyncIterator["_Converter"]:
+    from services.converter.cell import ParseCell
+    from services.converter.settings import ConverterSettings
+
+    settings = ConverterSettings()
+    async with ParseCell(settings) as cell:
+        yield _Converter(cell, settings.accepted, check_language=check_language)
+
+
+class _Converter:
+    """Converts one file after another in one warm child process."""
+
+    def __init__(self, cell: Any, accepted: frozenset[str], *, check_language: bool) -> None:
+        self._cell, self._accepted, self._check = cell, accepted, check_language
+
+    async def to_stdout(self, path: Path) -> Converted:
+        """The Markdown of `path` on standard output; attachments are only named."""
+        row, markdown, _, _ = await self._work(path)
+        if row.ok:
+            raw(markdown.encode()) if not sys.stdout.isatty() else out(clean(markdown))
+        return row
+
+    async def to_file(self, path: Path, target: Path, depth: int = 0) -> Converted:
+        """Markdown, places and attachments of `path`, beside `target`."""
+        row, markdown, spans, files = await self._work(path)
+        if not row.ok:
+            return row
+        places = target.with_name(f"{target.name.removesuffix('.md')}.spans.json")
+        # Whole or not at all: a reader must not find half a file under its name.
+        _write(target, markdown.encode())
+        _write(places, spans)
+        row.out, row.spans = str(target), str(places)
+        if files:
+            folder = target.with_name(f"{target.name.removesuffix('.md')}.attachments")
+            row.attachments = tuple(await self._attachments(files, folder, depth + 1))
+        return row
+
+    async def _attachments(
+        self, files: Sequence[tuple[str, bytes]], folder: Path, depth: int
+    ) -> list[Converted]:
+        done = []
+        for number, (name, data) in enumerate(files, 1):
+            path = folder / (name if not (folder / name).exists() else f"{number}-{name}")
+            _write(path, data)
+            if depth > MOST_NESTED:
+                done.append(Converted(str(path), code="too-deep", reason="attached too deeply"))
+            else:
+                done.append(await self.to_file(path, path.with_name(f"{path.name}.md"), depth))
+        return done
+
+    async def _work(self, path: Path) -> tuple[Converted, str, bytes, list[tuple[str, bytes]]]:
+        from kernel.errors import Refusal
+
+        started = time.perf_counter()
+        row = Converted(str(path))
+        try:
+            with _readable(path) as readable:
+                made = await self._make(row, readable, path)
+        except Refusal as refusal:
+            row.code, row.reason = refusal.code, refusal.reason
+            made = ("", b"", [])
+        row.seconds = round(time.perf_counter() - started, 3)
+        return row, *made
+
+    async def _make(
+        self, row: Converted, path: Path, named: Path
+    ) -> tuple[str, bytes, list[tuple[str, bytes]]]:
+        from contracts.artifacts import SpanMap
+        from kernel.blobs import sha256
+        from kernel.errors import Refusal
+        from kernel.media import SNIFF_BYTES, lie, sniff
+        from services.converter.domain import canonical, front_matter
+        from services.converter.language import judge
+
+        with path.open("rb") as file:
+            row.media_type = sniff(file.read(SNIFF_BYTES), named.name)
+        parsed = await self._cell.parse(path, row.media_type)
+        judged = judge(parsed.document.markdown, self._accepted, check=self._check)
+        told = {"language": judged.language, "parser": parsed.parser}
+        meta = parsed.document.meta.model_copy(update=told)
+        document = parsed.document.model_copy(update={"meta": meta})
+        body, meta, spans = canonical(document, named.stem)
+        if not body:
+            raise Refusal("empty-document", "the document has no text")
+        liar = lie(named.name, row.media_type)
+        row.ok, row.title, row.language, row.shares = True, meta.title, meta.language, judged.shares
+        row.pages, row.missing_pages = meta.pages, parsed.missing_pages
+        row.readings = tuple(reading.model_dump() for reading in parsed.readings)
+        row.parser, row.hidden = parsed.parser, len(document.hidden)
+        row.warnings = (*((liar,) if liar else ()), *parsed.warnings, *judged.warnings)
+        files = [(a.name, data) for a, data in zip(document.attachments, parsed.files, strict=True)]
+        places = SpanMap(body_sha256=sha256(body.encode()), spans=spans).to_bytes()
+        return front_matter(meta, {"source": named.name}) + "\n" + body, places, files
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    """A path that the child can open: standard input and pipes are copied first."""
+    if path.is_file():
+        yield path
+        return
+    with TemporaryDirectory(prefix="kb-convert-") as folder:
+        copy = Path(folder) / "input"
+        copy.write_bytes(path.read_bytes())
+        yield copy
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
+    unfinished.write_bytes(data)
+    unfinished.replace(path)
