@@ -1,6 +1,8 @@
 """The front door as the CLI sees it."""
 
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -61,6 +63,29 @@ def call(data: DataDir, method: str, path: str, **options: Any) -> httpx.Respons
         except httpx.HTTPError as error:
             raise unreachable(error) from error
     return checked(reply)
+
+
+def download(data: DataDir, path: str, to: Path) -> int:
+    """The body of a reply as a file, whole or not at all (`-`: standard output); its size.
+
+    Raises:
+        CliError: a problem reply, no connection, or it broke off.
+    """
+    unfinished = to.with_name(f".{to.name}.part")
+    try:
+        with client(data) as http, http.stream("GET", path) as reply:
+            if not reply.is_success:
+                reply.read()
+                checked(reply)
+            if str(to) == "-":
+                return sum(sys.stdout.buffer.write(part) for part in reply.iter_bytes())
+            with unfinished.open("wb") as file:
+                size = sum(file.write(part) for part in reply.iter_bytes())
+    except httpx.HTTPError as error:
+        unfinished.unlink(missing_ok=True)
+        raise unreachable(error) from error
+    unfinished.replace(to)
+    return size
 
 
 def checked(reply: httpx.Response) -> httpx.Response:

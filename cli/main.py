@@ -235,6 +235,39 @@ def doc_body(
         raw(reply.content)
 
 
+@doc.command("places")
+def doc_places(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    start: Annotated[int, typer.Option("--start", min=0, help="First byte of the body.")] = 0,
+    end: Annotated[int | None, typer.Option("--end", min=1, help="Byte behind the last.")] = None,
+    data: Data = DATA,
+    json_: Json = False,
+) -> None:
+    """Where in the original a part of the body came from: page and box, cells, path, lines."""
+    from cli import show
+    from contracts.http import Places
+
+    given = {"start": start, "end": end}
+    params = {name: value for name, value in given.items() if value is not None}
+    reply = _call(data, "GET", f"/documents/{_part(id_)}/places", params=params)
+    raw(reply.content) if json_ else show.places(Places.model_validate_json(reply.content))
+
+
+@doc.command("source")
+def doc_source(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    to: Annotated[Path, typer.Option("--out", help="File to write; - is standard output.")],
+    data: Data = DATA,
+    json_: Json = False,
+) -> None:
+    """The original, byte for byte, as it was sent."""
+    from cli.client import download
+
+    size = download(_dir(data), f"/documents/{_part(id_)}/source", to)
+    if json_:
+        as_json({"id": id_, "out": str(to), "size_bytes": size})
+
+
 @app.command()
 def jobs(
     data: Data = DATA,

@@ -13,6 +13,7 @@ from contracts.http import (
     Hit,
     JobPage,
     Journal,
+    Places,
     QueryReply,
     RebuildReply,
     VersionView,
@@ -61,6 +62,20 @@ def _facts(view: VersionView) -> dict[str, Any]:
 def _error(error: Mapping[str, Any]) -> str:
     known = [str(error[k]) for k in ("stage", "code", "reason") if error.get(k)]
     return ": ".join(known) or json.dumps(dict(error))
+
+
+def places(reply: Places) -> None:
+    """A line for each span: its bytes, then its place."""
+    if not reply.spans:
+        out("no place is known for this range")
+    for span in reply.spans:
+        told = span.place.model_dump(exclude_none=True)
+        if box := span.place.box:
+            told["box"] = " ".join(f"{side:.0f}" for side in box)
+        if lines := span.place.lines:
+            told["lines"] = f"{lines[0]}-{lines[1]}"
+        text = "  ".join(f"{name} {value}" for name, value in told.items())
+        out(f"{span.byte_start}-{span.byte_end}  {clean(text, one_line=True)}")
 
 
 def documents(page: DocumentPage) -> None:

@@ -24,6 +24,7 @@ from kernel.service import Env, Service
 from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
+from services.search.places import Originals, add_original_routes
 from services.search.projection import Projection
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
@@ -37,6 +38,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
+    add_original_routes(app, Originals(env.log, env.blobs, documents))
 
     @app.post("/query", response_model=QueryReply)
     async def post_query(request: Request) -> QueryReply:
