@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from contracts.artifacts import Span
 from contracts.events import Chunking, Project, Stage, Window
 
 
@@ -155,12 +156,32 @@ class VersionView(Body):
     windows: list[Window] = []
     job_id: str
     trusted: bool = False
+    parent: str | None = None
+    """The version that this file was attached to."""
+
+
+class Relative(Body):
+    """A document that another one was attached to, or that is attached to it."""
+
+    version_id: str
+    document_id: str
+    name: str
+    media_type: str
+    status: Status
 
 
 class DocumentView(VersionView):
-    """A document: its current version's manifest and the line of all versions, oldest first."""
+    """A document: its current version's manifest and the line of all versions, oldest first.
+
+    `attached_to` and `attachments` are about that version; `left_out` are attachments of it that
+    became no documents, `{number, name, media_type, code}`, the first fifty of them.
+    """
 
     versions: list[VersionView] = []
+    attached_to: Relative | None = None
+    attachments: list[Relative] = []
+    left_out: list[dict[str, Any]] = []
+    left_out_by_code: dict[str, int] = {}
 
 
 class DocumentPage(Body):
@@ -171,7 +192,11 @@ class DocumentPage(Body):
 
 
 class JobView(Body):
-    """An ingest: one job per accepted version (`attempt` counts retries after a failure)."""
+    """An ingest: one job per attempt at a version.
+
+    `owner`, `deadline`, `next_action`, `progress` follow from the status (`contracts/states.py`).
+    `overdue`: the deadline has passed. `done`: no service works on it any more.
+    """
 
     job_id: str
     project: str
@@ -185,6 +210,12 @@ class JobView(Body):
     error: dict[str, Any] | None
     started_at: datetime
     updated_at: datetime
+    attempt: int = 1
+    owner: str | None = None
+    deadline: datetime | None = None
+    next_action: str = ""
+    overdue: bool = False
+    progress: float = Field(0, ge=0, le=1)
 
 
 class JobPage(Body):
@@ -239,6 +270,22 @@ class Accepted(Body):
     position: int
     duplicate_of: str | None = None
     reinstated: bool = False
+
+
+class Places(Body):
+    """`GET /documents/{id}/places`: where in the original a range of the body came from.
+
+    Spans touch the range asked for, in ascending order; what the converter itself put into the
+    body (marks of headings, blank lines) has none.
+    """
+
+    version_id: str
+    source_id: str
+    media_type: str
+    body_sha256: str
+    byte_start: int
+    byte_end: int
+    spans: list[Span]
 
 
 class JournalEntry(Body):
@@ -304,4 +351,33 @@ class Reviewed(Body):
 
     version_id: str
     decision: Literal["release", "reject"]
+    position: int
+
+
+class JobChanged(Body):
+    """`POST /jobs/{id}/cancel` and `/retry`. `changed` false: it was so already.
+
+    After a retry `job_id` is the new job; `status` is that of the job after the request.
+    """
+
+    job_id: str
+    project: str
+    document_id: str
+    version_id: str
+    attempt: int
+    status: Status
+    changed: bool
+    position: int
+
+
+class Deleted(Body):
+    """`DELETE /documents/{id}`: the document and what was attached to it. `versions` is how many
+    were erased now, `blobs` how many stored files went with them."""
+
+    project: str
+    document_id: str
+    documents: list[str]
+    versions: int
+    blobs: int
+    jobs_cancelled: int
     position: int
