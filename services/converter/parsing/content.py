@@ -1,10 +1,12 @@
 """The main content of a web page: navigation, notices and other furniture taken away."""
 
 import re
-from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString, Tag
+from bs4.element import Tag
+
+from services.converter.parsing.article import Run, find_runs, main_text, runs_of
 
 _DROPPED = [
     "iframe", "object", "embed", "svg", "canvas", "button", "select", "input", "textarea", "nav",
@@ -24,21 +26,56 @@ _FURNITURE = re.compile(
     r"print|disqus|banner|teaser|masthead)(?:$|[\s_-])",
     re.I,
 )
-_BLOCKS = frozenset({
-    "p", "li", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "dt", "dd",
-    "figcaption", "caption",
-})  # fmt: skip
-_BLOCKS_LIST = sorted(_BLOCKS)
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_KEPT = ["table", "pre", "code", "figure", "math", "br"]
 _ARTICLE = re.compile(
     r"property=[\"']og:type[\"'][^>]*content=[\"']article|content=[\"']article[\"'][^>]*og:type"
     r"|[\"']@type[\"']\s*:\s*\[?\s*[\"']\w*(?:Article|BlogPosting)|itemtype=[\"'][^\"']*Article"
     r"|<article[\s>]",
     re.I,
 )
+_CREDIT = re.compile(
+    r"[©®]|\b(?:photo|foto|fotó|bild|image|picture|credit|courtesy|quelle|source|archiv\w*|getty|reuters"
+    r"|imago|dpa|afp|epa|shutterstock|istock\w*|pixabay|unsplash|wikimedia|фото|снимка|слика|izvor|vir)\b",
+    re.I,
+)
+_POINTER = re.compile(
+    r"\W*(?:see also|read (?:also|more|next)|also read|related|more on this|recommended|"
+    r"lesen sie|lies auch|mehr (?:zum thema|dazu|lesen)|auch interessant|das könnte|siehe auch|"
+    r"zum thema|weiterlesen|à lire|lire aussi|l?vea también|lea (?:también|además)|"
+    r"[lt]e puede interesar|leia (?:também|mais)|leggi anche|czytaj (?:też|także|również)|zobacz też|"
+    r"lees ook|читайте также|смотрите также|по теме|прочетете|вижте (?:също|още)|още по темата|"
+    r"pročitajte|прочитајте|прочитај|повезано|povezano|preberite|više o|повеќе)\b",
+    re.I,
+)
+_CALL = re.compile(
+    r"subscri|newsletter|abonn|sign up|log ?in\b|register|follow us|our app|youtube|telegram|"
+    r"anmelde|einloggen|folgen sie|subskryp|prenumer|suscr[ií]|подпи[шс]|абонира|претплат|pretplat|"
+    r"naroč|prijavi|registr|рассылк|зарегистр",
+    re.I,
+)
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_WHOLE = ["table", "pre", "math", "dl", "figcaption", "caption"]
+_LISTS = ["ul", "ol"]
+_LAYOUT = ["table", "form", "article", "section", "main", *_HEADINGS[:4]]
+_STAY_EMPTY = frozenset({"td", "th", "br", "math", "body"})
 _LONG_NOTICE = 3000
-_ENOUGH = 250
+_ENOUGH = 100
+
+
+@dataclass
+class _Weight:
+    """Letters in an element: all, those in links, those of known runs."""
+
+    total: int = 0
+    linked: int = 0
+    known: int = 0
+
+    @property
+    def links(self) -> float:
+        """Share of the text that lies in links; all of it where there is no text."""
+        return self.linked / self.total if self.total else 1.0
+
+
+_Weights = dict[int, _Weight]
 
 
 def reduce_to_content(soup: BeautifulSoup, source: str) -> None:
@@ -49,29 +86,47 @@ def reduce_to_content(soup: BeautifulSoup, source: str) -> None:
         source: the same page as HTML text, for the library that knows articles.
     """
     body = soup.body or soup
+    _free_headings(body)
     heading = body.find("h1")
-    blocks = _known_blocks(body, _article_text(source))
-    _drop(body, blocks)
-    article = _ARTICLE.search(source) is not None and sum(blocks.values()) >= _ENOUGH
-    root = _root(body, blocks, article=article)
-    if article or root is not body:
-        _prune(root, blocks, article=article)
-    if isinstance(heading, Tag) and not root.find("h1") and heading is not root:
-        root.insert(0, heading.extract())
-    if root is not body:
-        root = root.extract()
-        body.clear()
-        body.append(root)
+    runs = runs_of(body)
+    find_runs(runs, main_text(source))
+    _drop(body, _weigh(body, runs))
+    runs = [left for run in runs if (left := run.within(body))]
+    _choose(body, runs, article=_ARTICLE.search(source) is not None)
+    if isinstance(heading, Tag) and not heading.decomposed and not body.find("h1"):
+        body.insert(0, heading.extract())
 
 
-def _drop(body: Tag, blocks: dict[int, int]) -> None:
+def _free_headings(body: Tag) -> None:
+    """Buttons that fold a section away hold its heading."""
+    for button in body.find_all("button"):
+        if button.find_parent([*_HEADINGS, "summary", "dt"]):
+            button.unwrap()
+
+
+def _weigh(body: Tag, runs: list[Run]) -> _Weights:
+    weights: _Weights = {id(body): _Weight()}
+    for run in runs:
+        tag: Tag | None = run.block
+        while tag is not None:
+            weight = weights.setdefault(id(tag), _Weight())
+            weight.total += run.size
+            weight.linked += run.linked
+            weight.known += run.size * run.known
+            tag = tag.parent if tag is not body else None
+    return weights
+
+
+def _drop(body: Tag, weights: _Weights) -> None:
     """Remove furniture, but never what holds a good part of the page or of the article."""
-    total = len(body.get_text())
-    known = sum(blocks.values())
+    page = weights[id(body)]
     for tag in list(body.find_all(True)):
-        if tag.decomposed or not (tag.name in _DROPPED or _is_furniture(tag, total)):
+        if tag.decomposed:
             continue
-        if len(tag.get_text()) * 2 > total or _weight(tag, blocks) * 10 > known > 0:
+        weight = weights.get(id(tag), _Weight())
+        if not (tag.name in _DROPPED or _is_furniture(tag, weight, page)):
+            continue
+        if weight.total * 2 > page.total or weight.known * 10 > page.known > 0:
             continue
         heading = tag.find("h1")
         if isinstance(heading, Tag):
@@ -79,121 +134,142 @@ def _drop(body: Tag, blocks: dict[int, int]) -> None:
         tag.decompose()
 
 
-def _is_furniture(tag: Tag, total: int) -> bool:
-    if tag.name in {"body", "html", "main", "article"} or tag.name in _HEADINGS:
+def _is_furniture(tag: Tag, weight: _Weight, page: _Weight) -> bool:
+    if tag.name in {"body", "html", "main", "article", *_HEADINGS}:
         return False
     if str(tag.get("role") or "").lower() in _DROPPED_ROLES:
         return True
-    in_article = tag.find_parent(["article", "main"]) is not None
     if tag.name in {"header", "footer", "aside"}:
-        return tag.name == "footer" or not in_article
-    names = f"{tag.get('id') or ''} {' '.join(tag.get('class') or [])}"
-    if not names.strip():
-        return False
-    size = len(tag.get_text())
+        return tag.name == "footer" or tag.find_parent(["article", "main"]) is None
+    names = _names(tag)
     if _NOTICE.search(names):
-        return size < _LONG_NOTICE and size * 2 < total
-    return bool(_FURNITURE.search(names)) and size * 3 < total and _links(tag) > 0.3
+        return weight.total < _LONG_NOTICE and weight.total * 2 < page.total
+    return bool(_FURNITURE.search(names)) and weight.total * 3 < page.total and weight.links > 0.3
 
 
-def _links(tag: Tag) -> float:
-    """Share of the text that lies in links."""
-    size = len(tag.get_text(strip=True))
-    return sum(len(a.get_text(strip=True)) for a in tag.find_all("a")) / size if size else 1.0
+def _names(tag: Tag) -> str:
+    return f"{tag.get('id') or ''} {' '.join(tag.get('class') or [])}"
 
 
-def _article_text(source: str) -> str:
-    """What trafilatura holds for the main text."""
-    import trafilatura
+def _choose(body: Tag, runs: list[Run], *, article: bool) -> None:
+    """Remove the runs that are no content.
 
-    found = trafilatura.extract(
-        source, output_format="txt", include_comments=False, include_tables=True
-    )
-    return _squeezed(found or "")
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text).lower()
-
-
-def _known_blocks(body: Tag, article: str) -> dict[int, int]:
-    """Length of each block whose text the article has, by identity."""
-    texts = ((block, _squeezed(block.get_text())) for block in _leaf_blocks(body))
-    return {id(block): len(text) for block, text in texts if len(text) > 2 and text in article}
-
-
-def _leaf_blocks(body: Tag) -> Iterator[Tag]:
-    """Blocks that hold text and no other block, each piece of text in one of them."""
-    stack = [body]
-    while stack:
-        tag = stack.pop()
-        own_text = any(isinstance(c, NavigableString) and c.strip() for c in tag.contents)
-        if (tag.name in _BLOCKS or own_text) and tag.find(_BLOCKS_LIST) is None:
-            yield tag
-        else:
-            stack += _children(tag)
+    In an article all that the extractor left out goes, but for tables, code and the like among its
+    text. In other pages only strangers go: what stands outside, is full of links or named so. A
+    page of which much would be lost is no article among other things, but a plain document.
+    """
+    weights = _weigh(body, runs)
+    page = weights[id(body)]
+    lost = (run.size for run in runs if not run.known and not _stranger(run, weights, body))
+    if page.known < _ENOUGH or (not article and sum(lost) > 0.3 * page.known):
+        return
+    root = _root(body, weights)
+    inside = [root in (run.block, *run.block.parents) for run in runs]
+    kept = [
+        (run.known and not (article and _leads_away(run)))
+        or (within and not run.known and _belongs(run, weights, root, article=article))
+        for run, within in zip(runs, inside, strict=True)
+    ]
+    _lead(runs, kept)
+    for run, keep in zip(runs, kept, strict=True):
+        if not keep:
+            for node in run.nodes:
+                node.extract()
+    _sweep(body)
 
 
-def _root(body: Tag, blocks: dict[int, int], *, article: bool) -> Tag:
-    """The smallest element that holds nearly all of the article, without the strangers in it."""
-    known = sum(blocks.values())
-    total = len(_squeezed(body.get_text()))
-    # Little found, or nearly all: no article among other things, but a plain document.
-    if known < _ENOUGH or (not article and (known * 4 < total or known * 10 > total * 9)):
-        return body
+def _root(body: Tag, weights: _Weights) -> Tag:
+    """The smallest element that holds nearly all of the article."""
     root = body
     while True:
-        child = _heaviest(root, blocks)
-        if child is None or _weight(child, blocks) < 0.9 * known:
-            break
-        root = child
-    return root
+        inner = [child for child in root.contents if isinstance(child, Tag)]
+        heaviest = max(inner, key=lambda c: weights.get(id(c), _Weight()).known, default=None)
+        if heaviest is None or weights.get(id(heaviest), _Weight()).known * 10 < (
+            9 * weights[id(body)].known
+        ):
+            return root
+        root = heaviest
 
 
-def _children(tag: Tag) -> Iterable[Tag]:
-    return (child for child in tag.contents if isinstance(child, Tag))
+def _leads_away(run: Run) -> bool:
+    """Lines within an article that point to other pages: "read also", "subscribe to …"."""
+    text = "".join(run.nodes)
+    if _POINTER.match(text):
+        return run.linked * 2 >= run.size or run.size < 40
+    return run.size < 200 and run.linked > 0 and _CALL.search(text) is not None
 
 
-def _weight(tag: Tag, blocks: dict[int, int]) -> int:
-    own = blocks.get(id(tag), 0)
-    return own or sum(blocks.get(id(inner), 0) for inner in tag.find_all(True))
+def _belongs(run: Run, weights: _Weights, root: Tag, *, article: bool) -> bool:
+    """Whether a run that the extractor left out is content all the same."""
+    block = run.block if run.block.name in _WHOLE else run.block.find_parent(_WHOLE)
+    if isinstance(block, Tag) and _is_data(block, weights, root):
+        return True
+    listed = run.block.find_parent(_LISTS)
+    if isinstance(listed, Tag) and root in listed.parents:
+        weight = weights[id(listed)]
+        if weight.known * 2 > weight.total:
+            return True
+    return not article and not _stranger(run, weights, root)
 
 
-def _heaviest(root: Tag, blocks: dict[int, int]) -> Tag | None:
-    if id(root) in blocks:
-        return None
-    return max(_children(root), key=lambda child: _weight(child, blocks), default=None)
+def _is_data(block: Tag, weights: _Weights, root: Tag) -> bool:
+    """Among the article's text; no list of links, no layout of the page, no photographer's name."""
+    if weights[id(block)].links >= 0.5:
+        return False
+    if block.name == "table" and (block in root.parents or block.find(_LAYOUT) is not None):
+        return False
+    if block.name == "figcaption" and _is_credit(block.get_text(" ")):
+        return False
+    around: Tag = block
+    while around is not root and weights[id(around)].total == weights[id(block)].total:
+        if around.parent is None:
+            return False
+        around = around.parent
+    return weights[id(around)].known > 0
 
 
-def _prune(root: Tag, blocks: dict[int, int], *, article: bool) -> None:
-    """Remove what holds nothing known: lists of links and small notices; in articles all of it.
-
-    Tables, code and pictures are kept in any case, headings when something known follows.
-    """
-    stack = [root]
-    while stack:
-        parent = stack.pop()
-        if id(parent) in blocks:
-            continue
-        followed = 0
-        for child in reversed(list(_children(parent))):
-            weight = _weight(child, blocks)
-            if weight:
-                stack.append(child)
-            elif child.name in _HEADINGS:
-                if not followed and article:
-                    child.decompose()
-                continue
-            elif (
-                child.find(_KEPT) is None
-                and child.name not in _KEPT
-                and (article or _stranger(child))
-            ):
-                child.decompose()
-                continue
-            followed += weight
+def _is_credit(caption: str) -> bool:
+    words = len(caption.split())
+    return words < 4 or (words < 12 and _CREDIT.search(caption) is not None)
 
 
-def _stranger(tag: Tag) -> bool:
-    names = f"{tag.get('id') or ''} {' '.join(tag.get('class') or [])}"
-    return _links(tag) > 0.4 or bool(_FURNITURE.search(names))
+def _stranger(run: Run, weights: _Weights, root: Tag) -> bool:
+    tag: Tag | None = run.block
+    while tag is not None and tag is not root:
+        weight = weights[id(tag)]
+        if weight.links > 0.4 or _FURNITURE.search(_names(tag)):
+            return True
+        if tag.name == "form" and not weight.known:
+            return True
+        tag = tag.parent
+    return False
+
+
+def _lead(runs: list[Run], kept: list[bool]) -> None:
+    """A heading stays with what it leads, and only with that."""
+    follows: Tag | None = None
+    for n in range(len(runs) - 1, -1, -1):
+        block = runs[n].block
+        heading = block if block.name in _HEADINGS else block.find_parent(_HEADINGS)
+        if isinstance(heading, Tag):
+            kept[n] = runs[n].known or (follows is not None and _leads(heading, follows))
+        else:
+            follows = block if kept[n] else None
+
+
+def _leads(heading: Tag, block: Tag) -> bool:
+    """Whether both stand in one section: below the heading's parent or the parent of that."""
+    section = heading.parent.parent if heading.parent and heading.parent.parent else heading
+    return section in block.parents
+
+
+def _sweep(body: Tag) -> None:
+    """Remove what is empty now."""
+    for tag in reversed(body.find_all(True)):
+        if tag.name not in _STAY_EMPTY and not any(
+            isinstance(child, Tag) or str(child).strip() for child in tag.contents
+        ):
+            tag.decompose()
+    for row in body.find_all("tr"):
+        if not row.get_text(strip=True):
+            row.decompose()

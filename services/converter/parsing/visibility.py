@@ -123,7 +123,10 @@ def _unreadable(look: _Look) -> HiddenKind | None:
 
 def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
     style = {**sheet, **_declarations(str(tag.get("style") or ""))}
-    hidden = outer.hidden or _hidden_by_markup(tag) or _hidden_by_style(style)
+    hidden = outer.hidden
+    # A page that hides all of itself is shown by its script: nobody publishes an empty page.
+    if tag.name not in {"html", "body"}:
+        hidden = hidden or _hidden_by_markup(tag) or _hidden_by_style(style)
     color = _color(style.get("color") or str(tag.get("color") or tag.get("text") or ""))
     painted = " ".join(
         value for name, value in style.items() if name in {"background", "background-color"}
