@@ -31,7 +31,7 @@ ODP = _OPEN + "presentation"
 EPUB = "application/epub+zip"
 RTF = "application/rtf"
 
-SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, PDF, DOCX, EML, MSG})
+SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, EML, MSG})
 """What the converter can read."""
 
 SNIFF_BYTES = 65536

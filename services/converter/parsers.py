@@ -6,11 +6,18 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from kernel.media import CSV, DOCX, EML, HTML, MARKDOWN, MSG, PDF, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PLAIN
 from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
-_REVISIONS = {MARKDOWN: "markdown-1", PLAIN: "text-1", EML: "mail-1", MSG: "mail-1", CSV: "csv-1"}
+_REVISIONS = {
+    MARKDOWN: "markdown-1",
+    PLAIN: "text-1",
+    EML: "mail-1",
+    MSG: "mail-1",
+    CSV: "csv-1",
+    JSON: "json-1",
+}
 _HTML_REVISION = 1
 _DOCX_REVISION = 1
 HEURISTIC_REVISION = 1

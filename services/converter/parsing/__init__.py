@@ -1,9 +1,10 @@
 """Parsers, run in the child process only: bytes of one format to a `ParsedDocument`."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from kernel.errors import Refusal
-from kernel.media import CSV, DOCX, EML, HTML, MARKDOWN, MSG, PDF, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PLAIN
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
@@ -14,30 +15,65 @@ def parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
     Raises:
         Refusal: the document cannot be read, with a stable code.
     """
-    # Imported when needed: docling alone takes seconds and hundreds of megabytes.
-    match media_type:
-        case t if t in {MARKDOWN, PLAIN}:
-            from services.converter.parsing.text import parse_text
+    parser = _PARSERS.get(media_type)
+    if parser is None:
+        raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
+    return parser(path, media_type, options)
 
-            return parse_text(path.read_bytes(), media_type)
-        case t if t == HTML:
-            from services.converter.parsing.html import parse_html
 
-            return parse_html(path.read_bytes(), options)
-        case t if t == DOCX:
-            from services.converter.parsing.docx import parse_docx
+# Imported when needed: docling alone takes seconds and hundreds of megabytes.
 
-            return parse_docx(path, options)
-        case t if t == PDF:
-            from services.converter.parsing.pdf import parse_pdf
 
-            return parse_pdf(path, options)
-        case t if t == CSV:
-            from services.converter.parsing.table_text import parse_csv
+def _text(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.text import parse_text
 
-            return parse_csv(path, options)
-        case t if t in {EML, MSG}:
-            from services.converter.parsing.mail import parse_mail
+    return parse_text(path.read_bytes(), media_type)
 
-            return parse_mail(path, media_type, options)
-    raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
+
+def _html(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.html import parse_html
+
+    return parse_html(path.read_bytes(), options)
+
+
+def _csv(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.table_text import parse_csv
+
+    return parse_csv(path, options)
+
+
+def _json(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.data import parse_json
+
+    return parse_json(path, options)
+
+
+def _pdf(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.pdf import parse_pdf
+
+    return parse_pdf(path, options)
+
+
+def _docx(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.docx import parse_docx
+
+    return parse_docx(path, options)
+
+
+def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.mail import parse_mail
+
+    return parse_mail(path, media_type, options)
+
+
+_PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
+    MARKDOWN: _text,
+    PLAIN: _text,
+    HTML: _html,
+    CSV: _csv,
+    JSON: _json,
+    PDF: _pdf,
+    DOCX: _docx,
+    EML: _mail,
+    MSG: _mail,
+}
