@@ -71,21 +71,72 @@ def blocks(body: str) -> Iterator[Block]:
 
     What Markdown makes no block of (link definitions) comes as `other`.
     """
-    lines = _Lines(body)
-    done = 0
-    for block in _tokens_to_blocks(_parser().parse(body), lines):
+    at = 0
+    for table in _long_tables(body):
+        yield from _parsed(body, at, table.start)
+        yield table
+        at = table.end
+    yield from _parsed(body, at, len(body))
+
+
+_LONG_TABLE = re.compile(r"(?:^\|[^\n]*\|[ \t]*(?:\n|\Z)){100,}", re.MULTILINE)
+_RULE = re.compile(r"\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\n")
+_ROW = re.compile(r"\|[^\n]*\|")
+_BAR = re.compile(r"(?<!\\)\|")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+def _long_tables(body: str) -> Iterator[Block]:
+    """Tables of a hundred lines and more, found without the parser: it would take sixty bytes of
+    memory for each of theirs. Those that are not surely tables are left to it."""
+    fence, seen = "", 0
+    for match in _LONG_TABLE.finditer(body):
+        fence = _fence_after(body, seen, match.start(), fence)
+        seen = match.end()
+        head_end = body.index("\n", match.start()) + 1
+        rule = _RULE.match(body, head_end)
+        before = body[max(0, match.start() - 2) : match.start()]
+        alone = before in {"", "\n", "\n\n"} and body[match.end() : match.end() + 1] in {"", "\n"}
+        bars = len(_BAR.findall(body, match.start(), head_end))
+        if alone and not fence and rule is not None and bars == rule[0].count("|"):
+            yield _long_table(body, match.start(), rule.end(), match.end())
+
+
+def _fence_after(body: str, start: int, end: int, fence: str) -> str:
+    """The mark of the code block that is open at `end`, if one is."""
+    for mark in _FENCE.finditer(body, start, end):
+        if not fence:
+            fence = mark[1] if mark[1][0] == "~" or "`" not in mark[2] else ""
+        elif mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+    return fence
+
+
+def _long_table(body: str, start: int, rows: int, end: int) -> Block:
+    parts = tuple(Span(m.start(), m.end()) for m in _ROW.finditer(body, rows, end))
+    return Block(start, parts[-1].end, "table", parts=parts, header=trimmed(body, start, rows))
+
+
+def _parsed(body: str, start: int, end: int) -> Iterator[Block]:
+    """The blocks of `body[start:end]`, by the parser."""
+    if not body[start:end].strip():
+        return
+    lines = _Lines(body, start, end)
+    done = start
+    for block in _tokens_to_blocks(_parser().parse(body[start:end]), lines):
         yield from _unseen(lines, done, block.start)
         yield block
         done = block.end
-    yield from _unseen(lines, done, len(body))
+    yield from _unseen(lines, done, end)
 
 
 class _Lines:
-    """Line numbers to places, blank edges taken off."""
+    """Line numbers of a part of the body to places in it, blank edges taken off."""
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: str, start: int, end: int) -> None:
         self.body = body
-        self.starts = [0, *(m.end() for m in re.finditer(r"\r\n?|\n", body)), len(body)]
+        breaks = (m.end() for m in re.compile(r"\r\n?|\n").finditer(body, start, end))
+        self.starts = [start, *breaks, end]
 
     def span(self, token: "Token") -> Span:
         first, last = token.map or [0, 0]
