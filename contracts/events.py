@@ -216,11 +216,39 @@ class Rejected(Event):
 
 
 class Erased(Event):
-    """Bytes, text and vectors of a version are gone; only this tombstone stays."""
+    """Bytes, text and vectors of a version are gone; only this tombstone stays.
+
+    `cause`: the version that it was attached to, where the erasure of that one took it along.
+    """
 
     category = "document"
     reason: Literal["blocked", "request"]
     blobs: int = Field(ge=0)
+    cause: Id | None = None
+
+
+LeftOutCode = Literal["unsupported-media-type", "too-deep", "too-many", "missing", "erased"]
+
+
+class LeftOut(Part):
+    """An attachment that did not become a document. `number` is its place in the parse, from 1."""
+
+    number: int = Field(ge=1)
+    name: str = Field(max_length=255)
+    media_type: str = Field(max_length=255)
+    code: LeftOutCode
+
+
+class AttachmentsReceived(Event):
+    """What became of the files inside a version: `taken` are documents of their own.
+
+    `left_out` are the first of those that are none, `left_out_by_code` counts all of them.
+    """
+
+    category = "document"
+    taken: int = Field(ge=0)
+    left_out: tuple[LeftOut, ...] = Field((), max_length=50)
+    left_out_by_code: dict[LeftOutCode, int] = {}
 
 
 class ProjectConfigured(Fact):
@@ -245,7 +273,7 @@ EVENTS: dict[str, type[Fact]] = {
     cls.__name__: cls
     for cls in (
         DocumentReceived, Parsed, ScanVerdict, Converted, Chunked, Indexed, Superseded,
-        Reinstated, Released, Rejected, Erased, Failed, ProjectConfigured,
+        Reinstated, Released, Rejected, Erased, AttachmentsReceived, Failed, ProjectConfigured,
     )
 }  # fmt: skip
 """Current shape of every event, by its type name."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from contracts.events import (
+    AttachmentsReceived,
     Chunked,
     Converted,
     DocumentReceived,
@@ -41,6 +42,8 @@ FLOW: tuple[Step, ...] = (
     Step(
         "HTTP", "ingest", (DocumentReceived, Reinstated), "bytes in, identity and version decided"
     ),
+    Step("HTTP", "ingest", (DocumentReceived, Failed), "a job is tried again, or cancelled"),
+    Step("HTTP", "ingest", (Erased, Failed), "a document is deleted, its jobs cancelled"),
     Step("HTTP", "ingest", (ProjectConfigured,), "an administrator sets how a project works"),
     Step(DocumentReceived, "converter", (Parsed, Failed), "deterministic parse in a child process"),
     Step(Parsed, "scanner", (ScanVerdict, Failed), "first scan: the parse, hidden text included"),
@@ -51,7 +54,19 @@ FLOW: tuple[Step, ...] = (
     Step(Released, "indexer", (Chunked, Failed), "so is a body that a person released"),
     Step(Chunked, "indexer", (Indexed, Failed), "passages go to the keyword and vector index"),
     Step(Indexed, "ingest", (Superseded, Failed), "valid time of the document's versions settled"),
-    Step(ScanVerdict, "ingest", (Erased, Failed), "a blocked version's bytes and text are deleted"),
+    Step(
+        ScanVerdict,
+        "ingest",
+        (DocumentReceived, Reinstated, AttachmentsReceived, Erased, Failed),
+        "files inside a clean parse become documents; a blocked version is deleted",
+    ),
+    Step(
+        Released,
+        "ingest",
+        (DocumentReceived, Reinstated, AttachmentsReceived, Failed),
+        "so do those inside a parse that a person released",
+    ),
+    Step(Erased, "ingest", (Failed,), "bytes and text of an erased version are deleted"),
     Step("HTTP", "scanner", (Released, Rejected), "a person reviews what is in quarantine"),
     Step(Superseded, "indexer", (Failed,), "new validity reaches the vector payload"),
     Step(Reinstated, "indexer", (Failed,), "so does a reinstatement"),

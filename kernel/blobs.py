@@ -118,6 +118,21 @@ class Blobs:
             result = await obstore.get_async(self._store, _key(name))
             return bytes(await result.bytes_async())
 
+    async def head(self, name: str, count: int) -> bytes:
+        """The first `count` bytes of a blob, fewer if it is shorter.
+
+        Raises:
+            FileNotFoundError: as `get`.
+        """
+        with _transient():
+            result = await obstore.get_async(self._store, _key(name))
+            head = b""
+            async for part in result.stream(min_chunk_size=count):
+                head += bytes(part)
+                if len(head) >= count:
+                    break
+        return head[:count]
+
     async def exists(self, name: str) -> bool:
         """Is the blob there?"""
         try:

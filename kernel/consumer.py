@@ -3,6 +3,7 @@
 | what happened | what is done | an attempt? |
 |---|---|---|
 | the reaction is in the log already | acknowledge | – |
+| the job was cancelled, before or meanwhile | take back what was written, acknowledge | – |
 | handler returns events | check against the flow table, append, acknowledge | – |
 | `Retry`, Postgres or a store away | NAK with delay | no |
 | newer event version than this code | NAK 60 s | no |
@@ -19,16 +20,26 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol, cast
+from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
 
 from contracts.envelope import Envelope, UnknownEvent
-from contracts.events import Event, Failed, Lane, Stage, subject
+from contracts.events import Erased, Event, Failed, Lane, Reinstated, Stage, Superseded, subject
 from contracts.flow import Step, consumed_by, durable, emitted_by, handler_name
 from kernel.db import UNAVAILABLE
 from kernel.errors import KbError, Retry, WrongVersion
-from kernel.log import ANY_VERSION, Appended, Pending, reaction_id, reactions
+from kernel.log import (
+    ANY_VERSION,
+    Appended,
+    Pending,
+    Spawning,
+    Standing,
+    beginning,
+    reaction_id,
+    reactions,
+)
 from kernel.provision import ACK_WAIT, LANES, STREAM
 from kernel.telemetry import HANDLED, HANDLER_SECONDS, span
 
@@ -40,7 +51,16 @@ DELAYS = (1.0, 5.0, 30.0, 120.0, 600.0)
 DECISIONS = 5
 """How often a handler may decide anew on a stream that moves on under it."""
 
+ALWAYS: tuple[type[Event], ...] = (Erased, Superseded, Reinstated)
+"""What takes away or settles is acted upon also when its job is over."""
+
 Handler = Callable[[Event], Awaitable[Sequence[Event]]]
+TakeBack = Callable[[Event, Sequence[Event]], Awaitable[None]]
+"""Given a cause whose job is over, and what its handler would have emitted: leave no trace."""
+
+
+async def nothing_to_take_back(_: Event, __: Sequence[Event]) -> None:
+    """For handlers that write nothing but events."""
 
 
 class NotInFlow(KbError):
@@ -68,9 +88,11 @@ class Delivery(Protocol):
 class EventLog(Protocol):
     """What a consumer needs of the log; `kernel.log.Log` and `kernel.testing.MemoryLog` are one."""
 
-    async def append(self, pending: Sequence[Pending], *, expected: int = -1) -> Appended: ...
+    async def append(
+        self, pending: Sequence[Pending], *, expected: int = -1, unless_over: UUID | None = None
+    ) -> Appended: ...
 
-    async def known(self, event_id: Any) -> bool: ...
+    async def standing(self, reaction: Any, job: Any) -> Standing: ...
 
     async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int: ...
 
@@ -86,6 +108,7 @@ class Consumer:
     lane: Lane
     handler: Handler
     log: EventLog
+    take_back: TakeBack = nothing_to_take_back
     delays: Sequence[float] = DELAYS
     ack_wait: float = ACK_WAIT
 
@@ -138,30 +161,58 @@ class Consumer:
         return outcome
 
     async def _work(self, cause: Envelope) -> str:
-        if await self.log.known(reaction_id(cause.event_id, self.handler_key)):
-            return "duplicate"
         event = cause.event()
+        standing = await self.log.standing(
+            reaction_id(cause.event_id, self.handler_key), cause.correlation_id
+        )
+        if standing.known:
+            return "duplicate"
+        if standing.over and not isinstance(event, ALWAYS):
+            return await self._over(event, ())
         with span(self.handler_key, cause.traceparent) as traceparent:
             for left in reversed(range(DECISIONS)):
                 with HANDLER_SECONDS.labels(self.service, self._consumes.__name__).time():
                     emitted = await self.handler(event)
                 self._allowed(emitted)
-                if not emitted:
-                    return "nothing"
                 try:
-                    appended = await self.log.append(
-                        reactions(cause, self.handler_key, emitted, traceparent=traceparent),
-                        expected=getattr(emitted, "expected", ANY_VERSION),
-                    )
+                    status = await self._record(cause, event, emitted, traceparent)
                     break
                 except WrongVersion as conflict:
                     if not left:
                         raise Retry(str(conflict)) from conflict
-        log.info("handled", emitted=[type(e).__name__ for e in emitted], status=appended.status)
+        if status == "over":
+            return await self._over(event, emitted)
+        if emitted:
+            log.info("handled", emitted=[type(e).__name__ for e in emitted], status=status)
+        return status
+
+    async def _record(
+        self, cause: Envelope, event: Event, emitted: Sequence[Event], traceparent: str | None
+    ) -> str:
+        """Append what a handler emitted, beginnings of other jobs first."""
+        job = None if isinstance(event, ALWAYS) else cause.correlation_id
+        for begun in emitted.beginnings if isinstance(emitted, Spawning) else ():
+            pending = beginning(cause, self.handler_key, begun)
+            done = await self.log.append([pending], expected=begun.expected, unless_over=job)
+            if done.status == "over":
+                return done.status
+        if not emitted:
+            return "nothing"
+        appended = await self.log.append(
+            reactions(cause, self.handler_key, emitted, traceparent=traceparent),
+            expected=getattr(emitted, "expected", ANY_VERSION),
+            unless_over=job,
+        )
         return appended.status
 
+    async def _over(self, event: Event, emitted: Sequence[Event]) -> str:
+        await self.take_back(event, emitted)
+        log.info("consumer.job_over", left=[type(e).__name__ for e in emitted])
+        return "over"
+
     def _allowed(self, emitted: Sequence[Event]) -> None:
-        wrong = [type(e).__name__ for e in emitted if type(e) not in self.step.emits]
+        begun = [b.event for b in emitted.beginnings] if isinstance(emitted, Spawning) else []
+        wrong = [type(e).__name__ for e in (*emitted, *begun) if type(e) not in self.step.emits]
         if wrong:
             raise NotInFlow(f"{self.handler_key} may not emit {wrong}")
 
@@ -210,7 +261,9 @@ class Consumer:
             log.exception("consumer.no_document", data_keys=sorted(cause.data))
         else:
             # The id is that of the handler's first reaction: whatever came first, it happens once.
-            await self.log.append(reactions(cause, self.handler_key, [failed]))
+            await self.log.append(
+                reactions(cause, self.handler_key, [failed]), unless_over=cause.correlation_id
+            )
         await self.log.settle_failure(self.name, cause.event_id, "dead")
 
 
@@ -269,7 +322,11 @@ def bind_handler(
 
 
 def consumers_of(
-    service: str, handlers: ModuleType, event_log: EventLog, deps: Mapping[str, Any]
+    service: str,
+    handlers: ModuleType,
+    event_log: EventLog,
+    deps: Mapping[str, Any],
+    take_back: TakeBack = nothing_to_take_back,
 ) -> list[Consumer]:
     """The consumers of a service: one for each step and lane, handlers found by their names."""
     assert emitted_by(service) or not consumed_by(service)  # noqa: S101 - the table itself
@@ -280,6 +337,7 @@ def consumers_of(
             lane,
             bind_handler(getattr(handlers, handler_name(cast(type[Event], step.consumes))), deps),
             event_log,
+            take_back,
         )
         for step in consumed_by(service)
         for lane in LANES

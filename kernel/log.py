@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid5
 
 import asyncpg
@@ -57,6 +57,29 @@ class Pending:
         }
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """The first event of another job, decided on its stream at version `expected`.
+
+    `event_id` says what it is about, so that whoever records it records it once.
+    """
+
+    event: Event
+    event_id: UUID
+    expected: int
+
+
+class Spawning(list[Event]):
+    """Events of one stream, and beginnings on other streams that are recorded before them.
+
+    The events come last: once they are in the log, a further delivery of the cause does nothing.
+    """
+
+    def __init__(self, events: Sequence[Event], beginnings: Sequence[Beginning]) -> None:
+        super().__init__(events)
+        self.beginnings = tuple(beginnings)
+
+
 class Decided(list[Event]):
     """Events that a handler decided on a stream at version `expected`: if the stream moved on
     meanwhile, the handler is asked again."""
@@ -84,11 +107,31 @@ def reactions(
     ]
 
 
+def beginning(cause: Envelope, handler: str, begun: Beginning) -> Pending:
+    """A beginning as an event of a job of its own; the id of the job follows from the event's."""
+    return Pending(
+        event=begun.event,
+        event_id=begun.event_id,
+        correlation_id=uuid5(REACTIONS, f"{begun.event_id}|job"),
+        causation_id=cause.event_id,
+        actor=f"svc:{handler.partition('.')[0]}",
+        lane=cause.lane,
+    )
+
+
+class Standing(NamedTuple):
+    """Where a delivery stands: is the reaction to it in the log, is its job cancelled?"""
+
+    known: bool
+    over: bool
+
+
 @dataclass(frozen=True)
 class Appended:
-    """`duplicate`: every event was in the log already, and nothing was written."""
+    """`duplicate`: every event was in the log already, `over`: the job was cancelled; in both cases
+    nothing was written."""
 
-    status: Literal["appended", "duplicate"]
+    status: Literal["appended", "duplicate", "over"]
     version: int
     position: int
 
@@ -113,12 +156,19 @@ class Log:
         """Stop listening; the pool stays the caller's."""
         await self._waker.close()
 
-    async def append(self, pending: Sequence[Pending], *, expected: int = ANY_VERSION) -> Appended:
+    async def append(
+        self,
+        pending: Sequence[Pending],
+        *,
+        expected: int = ANY_VERSION,
+        unless_over: UUID | None = None,
+    ) -> Appended:
         """Append events of one stream, in one transaction.
 
         Args:
             pending: one or more events, all of one stream.
             expected: `ANY_VERSION`, `NEW_STREAM`, or the version that the stream must have.
+            unless_over: a job; nothing is appended when it was cancelled.
 
         Raises:
             WrongVersion: the stream moved on.
@@ -135,6 +185,7 @@ class Log:
                 stream_id=stream_id,
                 expected=expected,
                 events=[p.to_row() for p in pending],
+                job=unless_over,
             )
         except asyncpg.PostgresError as error:
             if error.sqlstate == "KB001":
@@ -162,6 +213,11 @@ class Log:
     async def known(self, event_id: UUID) -> bool:
         """Is this event in the log?"""
         return bool(await self._sql.known(self.pool, event_id=event_id))
+
+    async def standing(self, reaction: UUID, job: UUID) -> Standing:
+        """Is `reaction` in the log, and was `job` cancelled? One query."""
+        row = await self._sql.standing(self.pool, event_id=reaction, job=job)
+        return Standing(row["known"], row["over"])
 
     async def received(self, event: Event) -> DocumentReceived:
         """The newest receipt of the version that `event` is about.
@@ -193,6 +249,18 @@ class Log:
         rows = self._sql.receipts(self.pool, source_id=source_id)
         events = [to_envelope(r).event() async for r in rows]
         return [e for e in events if isinstance(e, DocumentReceived)]
+
+    async def attached(self, version_ids: Sequence[str]) -> list[DocumentReceived]:
+        """All receipts of what is attached to these versions, oldest first."""
+        rows = self._sql.attached(self.pool, version_ids=list(version_ids))
+        events = [to_envelope(r).event() async for r in rows]
+        return [e for e in events if isinstance(e, DocumentReceived)]
+
+    async def users(self, name: str) -> list[tuple[str, str]]:
+        """`(document id, version id)` of every version whose bytes, parse, body or meta is the
+        blob `name`, as far as it was received or scanned."""
+        rows = self._sql.users(self.pool, name=name)
+        return [(r["document_id"], r["version_id"]) async for r in rows]
 
     async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
         """Did a scan judge exactly this text and meta clean, or a person release it?"""

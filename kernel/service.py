@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -13,11 +13,13 @@ import asyncpg
 import structlog
 from fastapi import FastAPI
 
+from contracts.events import Event
 from contracts.flow import durable
 from kernel import telemetry
 from kernel.blobs import Blobs
-from kernel.consumer import consumers_of, subscribe
+from kernel.consumer import TakeBack, consumers_of, nothing_to_take_back, subscribe
 from kernel.db import UNAVAILABLE, pool
+from kernel.erasure import Traces
 from kernel.log import Log
 from kernel.provision import consumers
 from kernel.settings import Settings
@@ -39,6 +41,8 @@ class Service:
     background: tuple[Callable[[], Awaitable[None]], ...] = ()
     on_stop: tuple[Callable[[], Awaitable[None]], ...] = ()
     concurrency: int | None = None
+    take_back: TakeBack = nothing_to_take_back
+    """What a handler wrote besides blobs and events, for a job that is over."""
 
 
 class Process:
@@ -220,9 +224,18 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
         logger=None,
     )
     for service, env, handlers in workers:
-        for consumer in consumers_of(service.name, handlers, env.log, service.deps):
+        take_back = _both(service.take_back, Traces(env.log, env.blobs).take_back)
+        for consumer in consumers_of(service.name, handlers, env.log, service.deps, take_back):
             subscribe(broker, consumer, concurrency=service.concurrency or settings.concurrency)
     return broker
+
+
+def _both(own: TakeBack, common: TakeBack) -> TakeBack:
+    async def take_back(event: Event, emitted: Sequence[Event]) -> None:
+        await own(event, emitted)
+        await common(event, emitted)
+
+    return take_back
 
 
 def _server(services: list[Service], env: Env) -> Any:

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Event, Lane
 from kernel.errors import WrongVersion
-from kernel.log import ANY_VERSION, Appended, Pending
+from kernel.log import ANY_VERSION, Appended, Pending, Standing
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,7 +24,13 @@ class MemoryLog:
         self.events: list[Envelope] = []
         self.failures: dict[tuple[str, str], tuple[int, str]] = {}
 
-    async def append(self, pending: Sequence[Pending], *, expected: int = ANY_VERSION) -> Appended:
+    async def append(
+        self,
+        pending: Sequence[Pending],
+        *,
+        expected: int = ANY_VERSION,
+        unless_over: UUID | None = None,
+    ) -> Appended:
         """As `Log.append`."""
         streams = {p.event.stream_id for p in pending}
         if len(streams) != 1:
@@ -36,6 +42,8 @@ class MemoryLog:
             raise RuntimeError(f"KB002 event ids partly known on {stream_id}")
         if seen:
             return Appended("duplicate", seen[-1].version, seen[-1].position)
+        if unless_over is not None and self._over(unless_over):
+            return Appended("over", 0, 0)
         version = sum(e.stream_id == stream_id for e in self.events)
         if expected not in (ANY_VERSION, version):
             raise WrongVersion(stream_id, expected)
@@ -63,6 +71,40 @@ class MemoryLog:
     async def known(self, event_id: UUID) -> bool:
         """As `Log.known`."""
         return any(e.event_id == event_id for e in self.events)
+
+    async def standing(self, reaction: UUID, job: UUID) -> Standing:
+        """As `Log.standing`."""
+        return Standing(await self.known(reaction), self._over(job))
+
+    def _over(self, job: UUID) -> bool:
+        return any(
+            e.correlation_id == job and e.type == "Failed" and e.data["code"] == "cancelled"
+            for e in self.events
+        )
+
+    async def job(self, correlation_id: UUID) -> Envelope | None:
+        """As `Log.job`."""
+        mine = (e for e in self.events if e.correlation_id == correlation_id)
+        return next((e for e in mine if e.type == "DocumentReceived"), None)
+
+    async def attached(self, version_ids: Sequence[str]) -> list[DocumentReceived]:
+        """As `Log.attached`."""
+        found = [e.event() for e in self.events if e.type == "DocumentReceived"]
+        return [e for e in found if isinstance(e, DocumentReceived) and e.parent in version_ids]
+
+    async def users(self, name: str) -> list[tuple[str, str]]:
+        """As `Log.users`."""
+        keys = {
+            "DocumentReceived": ("source_id",),
+            "ScanVerdict": ("text_sha256", "meta_sha256"),
+            "Released": ("text_sha256",),
+        }
+        found = [
+            (e.data["document_id"], e.data["version_id"])
+            for e in self.events
+            if name in [e.data.get(k) for k in keys.get(e.type, ())]
+        ]
+        return list(dict.fromkeys(found))
 
     async def received(self, event: Event) -> DocumentReceived:
         """As `Log.received`."""
@@ -129,6 +171,10 @@ class MemoryBlobs:
     async def exists(self, name: str) -> bool:
         """As `Blobs.exists`."""
         return name in self.content
+
+    async def head(self, name: str, count: int) -> bytes:
+        """As `Blobs.head`."""
+        return (await self.get(name))[:count]
 
     async def delete(self, name: str) -> bool:
         """As `Blobs.delete`."""

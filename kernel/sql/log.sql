@@ -1,6 +1,7 @@
 -- name: append^
 -- Append events to one stream through the only door.
-SELECT status, last_version, last_position FROM log.append(:stream_id, :expected, :events);
+SELECT status, last_version, last_position
+  FROM log.append(:stream_id, :expected, :events, :job::uuid);
 
 -- name: head$
 -- Position of the newest event.
@@ -26,6 +27,29 @@ SELECT * FROM log.event
 -- name: known$
 -- Is this event in the log?
 SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id);
+
+-- name: standing^
+-- Is a reaction in the log, and is the job of its cause cancelled?
+SELECT EXISTS (SELECT FROM log.event WHERE event_id = :event_id) AS known,
+       EXISTS (SELECT FROM log.event WHERE correlation_id = :job
+                  AND type = 'Failed' AND data ->> 'code' = 'cancelled') AS over;
+
+-- name: attached
+-- All receipts of what is attached to these versions, oldest first.
+SELECT * FROM log.event
+ WHERE type = 'DocumentReceived' AND data ->> 'parent' = ANY(:version_ids::text[])
+ ORDER BY position;
+
+-- name: users
+-- Versions that use a blob: as their bytes, as a scanned text, or as its meta.
+SELECT data ->> 'document_id' AS document_id, data ->> 'version_id' AS version_id FROM log.event
+ WHERE type = 'DocumentReceived' AND data ->> 'source_id' = :name
+UNION
+SELECT data ->> 'document_id', data ->> 'version_id' FROM log.event
+ WHERE type IN ('ScanVerdict', 'Released') AND data ->> 'text_sha256' = :name
+UNION
+SELECT data ->> 'document_id', data ->> 'version_id' FROM log.event
+ WHERE type = 'ScanVerdict' AND data ->> 'meta_sha256' = :name;
 
 -- name: receipts
 -- All receipts of source bytes, in any project or document, oldest first.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4, uuid5
 
-from contracts.events import DocumentReceived, Event, Lane, Via
+from contracts.events import DocumentReceived, Event, Lane, Reinstated, Via
 from contracts.http import Accepted
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
@@ -35,6 +35,9 @@ class Offer:
     actor: str = "api"
     returns: bool = False
     """The uploader named the document, so known bytes are its return to an earlier state."""
+    parent: str | None = None
+    job: UUID | None = None
+    """Id of the job that a new version begins; None: any."""
 
 
 async def accept(offer: Offer, log: Log, identity: Identity) -> Accepted:
@@ -71,6 +74,11 @@ def receipt_id(version_id: str, attempt: int) -> UUID:
     return uuid5(RECEIPTS, f"{version_id}|{attempt}")
 
 
+def repeat_id(version_id: str, at: int) -> UUID:
+    """Id of the event that reinstates a version on version `at` of its document's stream."""
+    return uuid5(RECEIPTS, f"{version_id}|reinstated|{at}")
+
+
 async def superseded(project: str, id_: str, log: Log) -> DocumentReceived:
     """The version that `id_` names: a version id, a document id, or a `source_id` of the project.
 
@@ -88,23 +96,37 @@ async def superseded(project: str, id_: str, log: Log) -> DocumentReceived:
 
 
 async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
-    source_key = offer.source or offer.source_id
-    document_id = identity.document(offer.project, source_key)
+    document_id = identity.document(offer.project, offer.source or offer.source_id)
     version_id = identity.version(document_id, offer.source_id)
     line = await load_line(log, document_id)
-    receipt = line.received.get(version_id)
-    if receipt is None or version_id in line.over:
-        return await _receive(offer, line, version_id, receipt, log)
-    if offer.returns and line.is_past(version_id, datetime.now(UTC)):
-        return await _reinstate(offer, line, receipt, log)
-    return await _duplicate(offer, receipt, log)
+    match decide(offer, line, version_id, datetime.now(UTC)):
+        case DocumentReceived() as received:
+            event_id = receipt_id(version_id, received.attempt)
+            return await _append(offer, received, event_id, line, log)
+        case Reinstated() as reinstated:
+            accepted = await _append(offer, reinstated, uuid4(), line, log)
+            job = await _job(line.received[version_id], log)
+            return accepted.model_copy(update={"reinstated": True, "job_id": job})
+        case None:
+            return await _duplicate(offer, line.received[version_id], log)
 
 
-async def _receive(
-    offer: Offer, line: Line, version_id: str, before: DocumentReceived | None, log: Log
-) -> Accepted:
-    attempt = before.attempt + 1 if before else 1
-    received = DocumentReceived(
+def decide(
+    offer: Offer, line: Line, version_id: str, now: datetime
+) -> DocumentReceived | Reinstated | None:
+    """What an offer is to its document: a version to take in, a return to one, or nothing new."""
+    before = line.received.get(version_id)
+    if before is None or version_id in line.over:
+        return _received(offer, line, version_id, before.attempt + 1 if before else 1, now)
+    if offer.returns and line.is_past(version_id, now):
+        return reinstate(line, before, offer.valid_from or now)
+    return None
+
+
+def _received(
+    offer: Offer, line: Line, version_id: str, attempt: int, now: datetime
+) -> DocumentReceived:
+    return DocumentReceived(
         project=offer.project,
         document_id=line.document_id,
         version_id=version_id,
@@ -113,24 +135,17 @@ async def _receive(
         name=offer.name,
         media_type=offer.media_type,
         size_bytes=offer.size_bytes,
-        valid_from=offer.valid_from or datetime.now(UTC),
+        valid_from=offer.valid_from or now,
         supersedes=line.current,
         trusted=offer.trusted,
         attempt=attempt,
         via=offer.via,
+        parent=offer.parent,
     )
-    return await _append(offer, received, receipt_id(version_id, attempt), line, log)
-
-
-async def _reinstate(offer: Offer, line: Line, receipt: DocumentReceived, log: Log) -> Accepted:
-    event = reinstate(line, receipt, offer.valid_from or datetime.now(UTC))
-    accepted = await _append(offer, event, uuid4(), line, log)
-    job = await _job(receipt, log)
-    return accepted.model_copy(update={"reinstated": True, "job_id": job})
 
 
 async def _append(offer: Offer, event: Event, event_id: UUID, line: Line, log: Log) -> Accepted:
-    job = uuid4()
+    job = offer.job or uuid4()
     pending = Pending(event, event_id, job, offer.actor, lane=offer.lane)
     appended = await log.append([pending], expected=line.version)
     if appended.status == "duplicate":  # another request recorded this very receipt meanwhile

@@ -17,7 +17,11 @@ from kernel.service import Env, Service
 from kernel.web import actor, create_api, role
 from services.ingest import handlers
 from services.ingest.accept import Offer, accept, superseded
+from services.ingest.attachments import Attachments
+from services.ingest.control import add_control_routes
 from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.erase import Eraser
+from services.ingest.jobs import Jobs
 from services.ingest.projects import add_project_routes
 from services.ingest.upload import Multipart
 
@@ -166,13 +170,19 @@ def create_app(env: Env, identity: Identity) -> FastAPI:
 
 
 async def build(env: Env) -> Service:
-    """Ingest with its two process managers."""
+    """Ingest with its process managers."""
     await env.blobs.sweep()
     identity = Identity(await env.log.identity_key())
-    cache = ParseCache(env.pool)
+    eraser = Eraser(env.log, env.blobs, ParseCache(env.pool))
+    app = create_app(env, identity)
+    add_control_routes(app, Jobs(env.log, env.blobs, eraser))
     return Service(
         "ingest",
-        app=create_app(env, identity),
+        app=app,
         handlers=handlers,
-        deps={"log": env.log, "blobs": env.blobs, "cache": cache},
+        deps={
+            "log": env.log,
+            "eraser": eraser,
+            "attachments": Attachments(env.log, env.blobs, identity),
+        },
     )

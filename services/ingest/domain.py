@@ -58,6 +58,8 @@ class Line:
     indexed: set[str] = field(default_factory=set)
     over: set[str] = field(default_factory=set)
     """Versions whose last attempt failed, was blocked or was erased: they may be tried again."""
+    deleted: set[str] = field(default_factory=set)
+    """Versions that a person deleted for their own sake, and that nobody sent again since."""
     windows: tuple[Window, ...] = ()
 
     def apply(self, event: Event) -> None:
@@ -66,12 +68,15 @@ class Line:
             case DocumentReceived():
                 self.received[event.version_id] = event
                 self.over.discard(event.version_id)
+                self.deleted.discard(event.version_id)
             case Indexed():
                 self.indexed.add(event.version_id)
             case Superseded() | Reinstated():
                 self.windows = event.windows
             case Erased():
                 self._leave(event.version_id)
+                if event.reason == "request" and event.cause is None:
+                    self.deleted.add(event.version_id)
             case Failed():
                 self.over.add(event.version_id)
             case ScanVerdict(verdict="block"):

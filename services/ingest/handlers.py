@@ -1,10 +1,12 @@
-"""Settles valid time when a version is indexed, and deletes what a blocked version left."""
+"""Settles valid time, takes in what is attached to a clean document, deletes what is erased."""
 
-from contracts.events import Erased, Event, Indexed, ScanVerdict
-from kernel.blobs import Blobs
-from kernel.cache import ParseCache
+from collections.abc import Sequence
+
+from contracts.events import Erased, Event, Indexed, Released, ScanVerdict
 from kernel.log import Decided, Log
+from services.ingest.attachments import Attachments
 from services.ingest.domain import supersede
+from services.ingest.erase import Eraser
 from services.ingest.lines import load_line
 
 
@@ -16,39 +18,26 @@ async def on_indexed(event: Indexed, *, log: Log) -> list[Event]:
 
 
 async def on_scan_verdict(
-    event: ScanVerdict, *, log: Log, blobs: Blobs, cache: ParseCache
-) -> list[Event]:
+    event: ScanVerdict, *, attachments: Attachments, eraser: Eraser
+) -> Sequence[Event]:
     """`Erased` for a blocked version: neither its bytes nor its text are kept.
 
-    Bytes and parse stay while another version with the same bytes is not blocked.
+    For a clean parse the receipts of the files inside, and `AttachmentsReceived`. Bytes and parse
+    stay while another version with the same bytes is not blocked.
     """
-    if event.verdict != "block":
-        return []
-    names = {event.text_sha256, event.meta_sha256 or event.text_sha256}
-    if await _shared(event, log):
-        names -= {event.text_sha256} if event.subject == "parsed" else set()
-    else:
-        names |= {event.source_id, *await cache.drop(event.source_id)}
-    deleted = [await blobs.delete(name) for name in sorted(names)]
-    return [
-        Erased(
-            project=event.project,
-            document_id=event.document_id,
-            version_id=event.version_id,
-            source_id=event.source_id,
-            reason="blocked",
-            blobs=sum(deleted),
-        )
-    ]
+    if event.verdict == "block":
+        return [await eraser.blocked(event)]
+    if event.verdict == "clean" and event.subject == "parsed":
+        return await attachments.take(event, event.text_sha256)
+    return []
 
 
-async def _shared(event: ScanVerdict, log: Log) -> bool:
-    """Is there another version with these bytes that no scan has blocked?"""
-    others = {r.version_id for r in await log.receipts(event.source_id)} - {event.version_id}
-    streams = await log.streams([f"version-{v}" for v in sorted(others)])
-    blocked = {
-        e.data["version_id"]
-        for e in streams
-        if e.type == "ScanVerdict" and e.data["verdict"] == "block"
-    }
-    return bool(others - blocked)
+async def on_released(event: Released, *, attachments: Attachments) -> Sequence[Event]:
+    """As for a clean verdict, for a parse that a person released."""
+    return await attachments.take(event, event.text_sha256) if event.subject == "parsed" else []
+
+
+async def on_erased(event: Erased, *, eraser: Eraser) -> list[Event]:
+    """Bytes and texts of the version are deleted, and what was attached to it is erased too."""
+    await eraser.clean(event.document_id, event.version_id)
+    return []

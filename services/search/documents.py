@@ -16,8 +16,10 @@ from contracts.http import (
     JobView,
     Journal,
     JournalEntry,
+    Relative,
     VersionView,
 )
+from contracts.states import STATES
 from kernel.blobs import Blobs
 from kernel.db import queries
 from kernel.errors import Refusal
@@ -39,7 +41,26 @@ class Documents:
         """
         versions, chosen = await self._find(id_)
         line = [v for v in versions if v.document_id == chosen.document_id]
-        return DocumentView(**chosen.model_dump(exclude={"versions"}), versions=line)
+        return DocumentView(
+            **chosen.model_dump(exclude={"versions"}),
+            versions=line,
+            **await self._family(chosen, line),
+        )
+
+    async def _family(self, chosen: VersionView, line: list[VersionView]) -> dict[str, Any]:
+        """What the document is attached to, what is attached to it, and what was left out."""
+        pool = self._log.pool
+        above = None
+        if chosen.parent is not None:
+            above = await self._sql.relative(pool, version_id=chosen.parent)
+        below = self._sql.attachments_of(pool, version_ids=[v.version_id for v in line])
+        said = await self._sql.left_out(pool, version_id=chosen.version_id) or {}
+        return {
+            "attached_to": above and Relative(**dict(above)),
+            "attachments": [_relative(r) async for r in below],
+            "left_out": said.get("left_out", []),
+            "left_out_by_code": said.get("left_out_by_code", {}),
+        }
 
     async def body(self, id_: str) -> tuple[VersionView, bytes]:
         """The canonical Markdown of a version, without front matter: what offsets point into.
@@ -48,12 +69,10 @@ class Documents:
             Refusal: `unknown-document`, or `no-body` (not converted yet, in review, or erased).
         """
         _, chosen = await self._find(id_)
-        if chosen.body_sha256 is None or chosen.status in (
-            "review",
-            "blocked",
-            "rejected",
-            "erased",
-        ):
+        # In review with a window: a new parse waits for a person, the text before is searchable.
+        hidden = chosen.status in ("blocked", "rejected", "erased")
+        hidden |= chosen.status == "review" and not chosen.windows
+        if chosen.body_sha256 is None or hidden:
             raise Refusal(
                 "no-body", f"the version is {chosen.status}: it has no body to read", status=404
             )
@@ -137,7 +156,7 @@ class Documents:
         at = envelope.recorded_at
         return {k: envelope.data[k] for k in keep} | {
             "job_id": id_, "status": "received", "stage": "converter", "chunk_count": None,
-            "error": None, "started_at": at, "updated_at": at,
+            "error": None, "started_at": at, "updated_at": at, "attempt": envelope.data["attempt"],
         }  # fmt: skip
 
     async def _find(self, id_: str) -> tuple[list[VersionView], VersionView]:
@@ -167,7 +186,7 @@ def _version(row: Any) -> VersionView:
     )
     last = windows[-1] if windows else None
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
-            "supersedes", "position", "job_id"}  # fmt: skip
+            "supersedes", "position", "job_id", "live", "pending", "attachments"}  # fmt: skip
     fields = {k: v for k, v in dict(row).items() if k not in skip}
     return VersionView(
         **fields,
@@ -181,7 +200,21 @@ def _version(row: Any) -> VersionView:
 
 def _job(row: Any) -> JobView:
     fields = dict(row) | {"job_id": str(row["job_id"])}
-    return JobView(**fields, done=fields["status"] in FINAL)
+    state = STATES[row["status"]]
+    deadline = None if state.within is None else row["updated_at"] + state.within
+    return JobView(
+        **fields,
+        done=row["status"] in FINAL,
+        owner=state.owner,
+        deadline=deadline,
+        next_action=state.next_action,
+        overdue=deadline is not None and deadline < datetime.now(UTC),
+        progress=state.progress,
+    )
+
+
+def _relative(row: Any) -> Relative:
+    return Relative(**{k: v for k, v in dict(row).items() if k != "received_at"})
 
 
 def _encode(at: datetime, id_: str) -> str:

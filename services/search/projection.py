@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from contracts.artifacts import BodyMeta
 from contracts.envelope import Envelope
 from contracts.events import (
+    AttachmentsReceived,
     Chunked,
     Converted,
     DocumentReceived,
@@ -25,6 +26,8 @@ from contracts.events import (
     Superseded,
     Window,
 )
+from contracts.http import Status
+from contracts.states import STATES, WORKING, status_after
 from kernel.blobs import Blobs
 from kernel.db import UNAVAILABLE, queries
 from kernel.log import Log
@@ -41,62 +44,57 @@ _NOTHING: Row = dict.fromkeys(
 )  # fmt: skip
 
 
-def change(event: Event) -> Row:  # noqa: PLR0911 - one return an event
+def change(event: Event) -> Row:
     """What an event says about its version: `status`, `stage`, and columns with new values."""
+    status = status_after(event)
+    if status is None:
+        raise TypeError(type(event).__name__)
+    return {"status": status, "stage": _stage(status, event), **_columns(event)}
+
+
+def _stage(status: Status, event: Event) -> str | None:
+    if isinstance(event, Failed):
+        return event.stage
+    return STATES[status].owner if status in WORKING else None
+
+
+_SAYS: dict[type[Event], set[str]] = {
+    Parsed: {"parser", "language", "parsed_sha256"},
+    Converted: {"body_sha256", "meta_sha256", "body_bytes", "converter", "language"},
+    Chunked: {"chunks_sha256", "chunk_count"},
+    Indexed: {"chunk_count", "embedder"},
+}
+
+
+def _columns(event: Event) -> Row:
     match event:
-        case Parsed():
-            columns = {"parser": event.parser, "language": event.language}
-            return {
-                "status": "parsed",
-                "stage": "scanner",
-                "parsed_sha256": event.parsed_sha256,
-                **columns,
-            }
-        case Converted():
-            columns = event.model_dump(
-                include={"body_sha256", "meta_sha256", "body_bytes", "converter", "language"}
-            )
-            return {"status": "scanning", "stage": "scanner", **columns}
-        case Chunked():
-            columns = event.model_dump(include={"chunks_sha256", "chunk_count"})
-            return {"status": "indexing", "stage": "indexer", **columns}
-        case Indexed():
-            return {
-                "status": "indexed",
-                "stage": None,
-                "chunk_count": event.chunk_count,
-                "embedder": event.embedder,
-            }
         case Failed():
-            error = {"stage": event.stage, "code": event.code, "reason": event.reason}
-            return {"status": "failed", "stage": event.stage, "error": error}
-        case Rejected():
-            return {"status": "rejected", "stage": None}
-        case Erased():
-            return {"status": "blocked" if event.reason == "blocked" else "erased", "stage": None}
+            return {"error": event.model_dump(include={"stage", "code", "reason"})}
+        case Erased(cause=str()):
+            reason = f"the document that it was attached to was {_GONE[event.reason]}"
+            code = f"parent-{_GONE[event.reason]}"
+            return {"error": {"stage": "ingest", "code": code, "reason": reason}}
         case ScanVerdict() | Released():
             return _judged(event)
         case _:
-            raise TypeError(type(event).__name__)
+            return event.model_dump(include=_SAYS.get(type(event), set()))
+
+
+_REFUSED = {"stage": "scanner", "code": "rejected", "reason": "a person refused the new parse"}
+_GONE = {"blocked": "blocked", "request": "deleted"}
 
 
 def _judged(event: ScanVerdict | Released) -> Row:
     verdict = event.verdict if isinstance(event, ScanVerdict) else "clean"
-    if verdict == "clean":
-        status, stage = {
-            "parsed": ("converting", "converter"),
-            "converted": ("chunking", "indexer"),
-        }[event.subject]
-        return {"status": status, "stage": stage, "verdict": verdict}
-    if verdict == "quarantine":
-        return {"status": "review", "stage": None, "verdict": verdict}
+    if verdict != "block":
+        return {"verdict": verdict}
     rules = sorted({f.rule for f in getattr(event, "findings", ())})
     error = {
         "stage": "scanner",
         "code": "blocked",
         "reason": f"prompt injection: {', '.join(rules)}",
     }
-    return {"status": "blocked", "stage": None, "verdict": verdict, "error": error}
+    return {"verdict": verdict, "error": error}
 
 
 class Projection:
@@ -168,16 +166,17 @@ class Projection:
     async def _receive(self, connection: Any, envelope: Envelope, event: DocumentReceived) -> None:
         row = event.model_dump(
             include={"version_id", "document_id", "source_id", "project", "source_key", "name",
-                     "media_type", "size_bytes", "supersedes", "trusted", "valid_from"}
+                     "media_type", "size_bytes", "supersedes", "trusted", "valid_from", "parent"}
         )  # fmt: skip
-        job = envelope.correlation_id
-        await self._sql.receive(
-            connection, **row, at=envelope.recorded_at, job_id=job, position=envelope.position
-        )
+        at = {"job_id": envelope.correlation_id, "position": envelope.position}
+        ids = {"version_id": event.version_id, "parent": event.parent}
+        if not await self._sql.receive_again(connection, **ids, **at):
+            await self._sql.receive(connection, **row, **at, at=envelope.recorded_at)
         await self._sql.start_job(
             connection,
-            job_id=job,
+            job_id=envelope.correlation_id,
             at=envelope.recorded_at,
+            attempt=event.attempt,
             **{k: row[k] for k in ("project", "document_id", "version_id", "name")},
         )
 
@@ -195,17 +194,29 @@ class Projection:
         )
 
     async def _change(self, connection: Any, envelope: Envelope, event: Event) -> None:
-        row = _NOTHING | change(event)
         ids = {"version_id": event.version_id, "position": envelope.position}
-        if isinstance(event, Failed) and await self._was_indexed(connection, event):
+        if isinstance(event, AttachmentsReceived):
+            said = event.model_dump(mode="json", include={"left_out", "left_out_by_code"})
+            await self._sql.note_attachments(connection, **ids, attachments=said)
+            return
+        job = envelope.correlation_id
+        met = await self._sql.standing(connection, version_id=event.version_id, job_id=job)
+        if met is None or (met["cancelled"] and not isinstance(event, Erased)):
+            return  # what is cancelled stays so
+        row = _NOTHING | change(event)
+        if isinstance(event, Failed) and met["job_status"] == "indexed":
             await self._sql.note_error(connection, **ids, error=row["error"])
             return
         if isinstance(event, Converted):
             row["title"] = await self._title(event)
-        await self._sql.update_version(connection, **ids, **row)
+        if isinstance(event, Erased):
+            job = met["job_id"]
+            await self._sql.drop_version_windows(connection, version_id=event.version_id)
+        if job == met["job_id"]:
+            await self._move(connection, ids, row, event, met)
         await self._sql.update_job(
             connection,
-            job_id=envelope.correlation_id,
+            job_id=job,
             at=envelope.recorded_at,
             **{k: row[k] for k in ("status", "stage", "chunk_count", "error")},
         )
@@ -213,11 +224,26 @@ class Projection:
             await self._sql.first_window(
                 connection, version_id=event.version_id, document_id=event.document_id
             )
-        if isinstance(event, Erased):
-            await self._sql.drop_version_windows(connection, version_id=event.version_id)
 
-    async def _was_indexed(self, connection: Any, event: Failed) -> bool:
-        return bool(await self._sql.status(connection, version_id=event.version_id) == "indexed")
+    async def _move(self, connection: Any, ids: Row, row: Row, event: Event, met: Any) -> None:
+        """Bring the version on. One that is in the index stays as it is until the attempt is."""
+        status = row["status"]
+        if not met["live"] or status in ("indexed", "blocked", "erased"):
+            whole = row | (met["pending"] or {}) if met["live"] else row
+            whole |= {k: v for k, v in row.items() if v is not None} | {"stage": row["stage"]}
+            live = status == "indexed" or (met["live"] and not isinstance(event, Erased))
+            await self._sql.update_version(connection, **ids, **whole, live=live)
+            return
+        over = isinstance(event, Failed | Rejected)
+        found = {k: v for k, v in row.items() if v is not None and k not in ("status", "stage")}
+        error = row["error"] or (_REFUSED if isinstance(event, Rejected) else None)
+        await self._sql.update_pending(
+            connection,
+            **ids,
+            status="review" if status == "review" else "indexed",
+            pending=None if over else (met["pending"] or {}) | found,
+            error=error,
+        )
 
     async def _title(self, event: Converted) -> str | None:
         """Titles are text, so they are in a blob and not in the log; an erased one is gone."""

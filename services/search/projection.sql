@@ -15,26 +15,42 @@ SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
 -- A version is there, or is tried again after a failure.
 INSERT INTO read.version AS v
   (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
-   status, stage, supersedes, trusted, received_at, valid_from, job_id, position)
+   status, stage, supersedes, trusted, received_at, valid_from, job_id, position, parent)
 VALUES (:version_id, :document_id, :source_id, :project, :source_key, :name, :name, :media_type,
-        :size_bytes, 'received', 'converter', :supersedes, :trusted, :at, :valid_from, :job_id, :position)
+        :size_bytes, 'received', 'converter', :supersedes, :trusted, :at, :valid_from, :job_id, :position,
+        :parent)
 ON CONFLICT (version_id) DO UPDATE SET
   name = excluded.name, media_type = excluded.media_type, status = 'received', stage = 'converter',
   supersedes = excluded.supersedes, trusted = excluded.trusted, received_at = excluded.received_at,
   valid_from = excluded.valid_from, job_id = excluded.job_id, position = excluded.position,
+  parent = excluded.parent, title = excluded.title, pending = NULL, attachments = NULL,
   error = NULL, verdict = NULL, language = NULL, parser = NULL, converter = NULL, embedder = NULL,
   parsed_sha256 = NULL, body_sha256 = NULL, meta_sha256 = NULL, chunks_sha256 = NULL,
   body_bytes = NULL, chunk_count = NULL;
 
+-- name: receive_again$
+-- Another attempt at a version that is in the index: it stays as it is until that is indexed.
+UPDATE read.version SET job_id = :job_id, position = :position, status = 'indexed', stage = NULL,
+  error = NULL, pending = '{}', parent = :parent
+WHERE version_id = :version_id AND live RETURNING true;
+
 -- name: start_job!
-INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, started_at, updated_at)
-VALUES (:job_id, :project, :document_id, :version_id, :name, 'received', 'converter', :at, :at)
+INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, started_at,
+                      updated_at, attempt)
+VALUES (:job_id, :project, :document_id, :version_id, :name, 'received', 'converter', :at, :at, :attempt)
 ON CONFLICT (job_id) DO NOTHING;
+
+-- name: standing^
+-- What an event of a job meets: the version, and that job.
+SELECT v.live, v.job_id, v.pending, j.status AS job_status,
+       coalesce(j.error ->> 'code' = 'cancelled', false) AS cancelled
+  FROM read.version v LEFT JOIN read.job j ON j.job_id = :job_id
+ WHERE v.version_id = :version_id;
 
 -- name: update_version!
 -- Fold one event of a version: a NULL keeps what is there.
 UPDATE read.version SET
-  status = :status, stage = :stage, position = :position,
+  status = :status, stage = :stage, position = :position, live = :live, pending = NULL,
   verdict = coalesce(:verdict, verdict), language = coalesce(:language, language),
   title = coalesce(:title, title), parser = coalesce(:parser, parser),
   converter = coalesce(:converter, converter), embedder = coalesce(:embedder, embedder),
@@ -50,12 +66,19 @@ UPDATE read.job SET status = :status, stage = :stage, updated_at = :at,
   chunk_count = coalesce(:chunk_count, chunk_count), error = coalesce(:error, error)
 WHERE job_id = :job_id;
 
+-- name: update_pending!
+-- A further attempt at a version that is in the index came one step on.
+UPDATE read.version SET status = :status, position = :position, pending = :pending,
+  error = coalesce(:error, error)
+WHERE version_id = :version_id;
+
 -- name: note_error!
 -- A side step failed after the version was indexed: it stays indexed, the error is shown.
 UPDATE read.version SET error = :error, position = :position WHERE version_id = :version_id;
 
--- name: status$
-SELECT status FROM read.version WHERE version_id = :version_id;
+-- name: note_attachments!
+UPDATE read.version SET attachments = :attachments, position = :position
+WHERE version_id = :version_id;
 
 -- name: first_window!
 -- The first version of a document that is indexed is valid from its own date on.

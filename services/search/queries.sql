@@ -29,6 +29,22 @@ SELECT v.*, coalesce(
     WHERE version_id = :id OR document_id = :id OR source_id = :id)
  ORDER BY v.received_at, v.version_id;
 
+-- name: attachments_of
+-- The newest version of each document that was attached to one of these versions.
+SELECT * FROM (
+  SELECT DISTINCT ON (document_id) version_id, document_id, name, media_type, status, received_at
+    FROM read.version WHERE parent = ANY(:version_ids::text[])
+   ORDER BY document_id, received_at DESC, version_id) newest
+ ORDER BY received_at, name, version_id;
+
+-- name: relative^
+SELECT version_id, document_id, name, media_type, status FROM read.version
+ WHERE version_id = :version_id;
+
+-- name: left_out$
+-- What AttachmentsReceived said last about a version.
+SELECT attachments FROM read.version WHERE version_id = :version_id;
+
 -- name: listing
 -- A page of versions, newest first.
 SELECT v.*, coalesce(

@@ -14,7 +14,9 @@ from kernel.errors import Refusal
 from kernel.log import Log, reactions
 from kernel.testing import MemoryBlobs, MemoryLog, MemoryParseCache, first
 from services.ingest.accept import Offer, accept
+from services.ingest.attachments import Attachments
 from services.ingest.domain import Identity
+from services.ingest.erase import Eraser
 from services.ingest.handlers import on_indexed, on_scan_verdict
 
 IDENTITY = Identity(b"k" * 32)
@@ -34,9 +36,17 @@ class World:
     """A log, and what the other services would do to it."""
 
     def __init__(self) -> None:
-        self.log: Any = MemoryLog()
-        self.blobs: Any = MemoryBlobs()
-        self.cache: Any = MemoryParseCache()
+        log: Any = MemoryLog()
+        blobs: Any = MemoryBlobs()
+        cache: Any = MemoryParseCache()
+        self.log, self.blobs, self.cache = log, blobs, cache
+        self.eraser = Eraser(log, blobs, cache)
+        self.attachments = Attachments(log, blobs, IDENTITY)
+
+    async def judge(self, event: ScanVerdict) -> Any:
+        """The verdict is in the log, and ingest acts on it."""
+        await self.log.append([first(event)])
+        return await on_scan_verdict(event, attachments=self.attachments, eraser=self.eraser)
 
     async def upload(self, text: str, **changes: Any) -> Accepted:
         await self.blobs.put(text.encode())
@@ -255,9 +265,7 @@ async def test_a_blocked_version_leaves_no_bytes_and_no_text() -> None:
     a = await world.upload("a")
     parsed = await world.blobs.put(b"parsed text")
     await world.cache.put(a.source_id, "p", "", parsed)
-    events = await on_scan_verdict(
-        verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache
-    )
+    events = await world.judge(verdict(a, parsed))
     assert isinstance(events[0], Erased)
     assert events[0].blobs == 2
     assert world.blobs.content == {}
@@ -269,7 +277,7 @@ async def test_blocked_bytes_stay_while_another_version_with_them_is_not_blocked
     a = await world.upload("a", source="x")
     await world.upload("a", source="y", trusted=True)
     parsed = await world.blobs.put(b"parsed text")
-    await on_scan_verdict(verdict(a, parsed), log=world.log, blobs=world.blobs, cache=world.cache)
+    await world.judge(verdict(a, parsed))
     assert set(world.blobs.content) == {a.source_id, parsed}
 
 
@@ -278,9 +286,7 @@ async def test_a_clean_or_quarantined_version_keeps_its_bytes() -> None:
     a = await world.upload("a")
     for kind in ("clean", "quarantine"):
         event = verdict(a, a.source_id).model_copy(update={"verdict": kind})
-        assert (
-            await on_scan_verdict(event, log=world.log, blobs=world.blobs, cache=world.cache) == []
-        )
+        assert await world.judge(event) == []
     assert set(world.blobs.content) == {a.source_id}
 
 
