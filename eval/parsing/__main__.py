@@ -8,14 +8,17 @@ import argparse
 import json
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from eval.parsing import engine, measure, report, sets
+from eval.parsing.made import cases as made
 from eval.parsing.measure import Row
 from eval.parsing.sets import Case
 
+_MADE = frozenset({"made", "hostile"})
 PDF_PEERS = ("pypdf", "pdfplumber")
 
 
@@ -26,13 +29,16 @@ class Bench:
         self.formats: frozenset[str] = frozenset(filter(None, options.format.split(",")))
         self.sets: frozenset[str] = frozenset(filter(None, options.sets.split(",")))
         self.peers = options.peers and _peers_there()
+        self.alone = options.alone
         self.rows: list[Row] = []
 
     def wanted(self, name: str, cases: Callable[[], list[Case]], kind: str = "") -> list[Case]:
         """Cases of a set in the formats asked for; `kind` is that of all its files."""
-        if (self.sets and name not in self.sets) or not (sets.EVALDATA.is_dir() or name == "made"):
+        if (self.sets and name not in self.sets) or not (sets.EVALDATA.is_dir() or name in _MADE):
             return []
-        return [c for c in cases() if not self.formats or (kind or c.format) in self.formats]
+        return [
+            c for c in cases() if not self.formats or (kind or c.format).split()[0] in self.formats
+        ]
 
     def show(self, title: str, rows: Iterable[Row], *views: Callable[[Sequence[Row]], str]) -> None:
         """Measure, keep, print."""
@@ -47,18 +53,21 @@ class Bench:
 
 def run(bench: Bench) -> None:
     """All sets, in the order of the issue."""
+    with tempfile.TemporaryDirectory() as folder:
+        _made(bench, Path(folder))
     cases = bench.wanted("docling", sets.docling)
-    rows = [r for part, e in _engines(bench, cases) for r in measure.structure("docling", part, e)]
+    rows = (r for part, e in _engines(bench, cases) for r in measure.structure("docling", part, e))
     bench.show("docling's ground truth", rows, report.structure, report.speed)
     scans = bench.wanted("ocr", sets.ocr)
     bench.show("Scans", measure.structure("ocr", scans, "ours"), report.structure)
     peer = ["ours", "markitdown"] if bench.peers else ["ours"]
     cases = bench.wanted("tika", sets.tika)
-    rows = [r for name in peer for r in measure.strings("tika", cases, name, children=2)]
+    rows = (r for name in peer for r in measure.strings("tika", cases, name, children=2))
     bench.show("Tika's strings", rows, report.strings)
-    cases = bench.wanted("web", sets.web)
-    found = (r for n in ("ours", "trafilatura") for r in measure.strings("web", cases, n))
-    bench.show("Main content of web pages", found, report.segments)
+    pages = bench.wanted("web", sets.web)
+    peer = ["ours"] if bench.alone else ["ours", "trafilatura"]
+    rows = (r for name in peer for r in measure.strings("web", pages, name))
+    bench.show("Main content of web pages", rows, report.segments)
     cases = bench.wanted("encodings", sets.encodings, "txt")
     bench.show("Character sets", measure.decoding(cases, "ours"), report.decoding)
     cases = bench.wanted("pages", sets.page_counts)
@@ -67,11 +76,25 @@ def run(bench: Bench) -> None:
     bench.show("Broken files", measure.outcomes("malformed", cases, "ours"), report.outcomes)
 
 
+def _made(bench: Bench, folder: Path) -> None:
+    cases = bench.wanted("made", lambda: made.made(folder))
+    rows = (
+        row
+        for part, name in _engines(bench, cases)
+        for row in measure.structure("made", part, name, fresh=False)
+    )
+    bench.show("Made here", rows, report.structure)
+    cases = bench.wanted("hostile", lambda: made.broken(folder))
+    bench.show("Hostile, made here", measure.outcomes("hostile", cases, "ours"), report.outcomes)
+
+
 def _engines(bench: Bench, cases: Sequence[Case]) -> list[tuple[Sequence[Case], str]]:
     """Which converter gets which cases."""
-    found: list[tuple[Sequence[Case], str]] = [(cases, "ours"), (cases, "docling")]
+    found: list[tuple[Sequence[Case], str]] = [(cases, "ours")]
+    if not bench.alone:
+        found.append((cases, "docling"))
     if bench.peers:
-        pdf = [c for c in cases if c.format == "pdf"]
+        pdf = [c for c in cases if c.format.startswith("pdf")]
         found += [(cases, "markitdown"), *((pdf, name) for name in PDF_PEERS)]
     return found
 
@@ -102,6 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", default="", help="only these, separated by commas")
     parser.add_argument("--sets", default="", help="docling, ocr, tika, web, encodings, pages, …")
+    parser.add_argument("--alone", action="store_true", help="ours only, without plain docling")
     parser.add_argument("--peers", action="store_true", help="also other converters")
     parser.add_argument("--json", type=Path, help="write every figure there")
     parser.add_argument("--texts", type=Path, help="write every text into this folder")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from eval.parsing.measure import Row
 
+BROKEN = frozenset({"parse-crash", "parse-timeout", "parse-memory"})
 K = TypeVar("K")
 
 MEASURES = (
@@ -130,8 +131,13 @@ def outcomes(rows: Sequence[Row]) -> str:
             row.name, row.error or "parsed", f"{row.seconds:.2f}", f"{row.cpu_seconds:.2f}",
             f"{row.peak_mib:.0f}", str(len(row.text)), row.reason[:60],
         ])  # fmt: skip
-    unclean = [r for r in rows if r.error in {"parse-crash", "died", "timeout"}]
+    unclean = [r for r in rows if r.error and not clean(r.error)]
     return table(lines) + f"\nneither parsed nor cleanly refused: {len(unclean)} of {len(rows)}\n"
+
+
+def clean(error: str) -> bool:
+    """Whether a refusal was meant: the code of one, and not of a parser that broke."""
+    return "-" in error and error.islower() and error not in BROKEN
 
 
 def page_counts(rows: Sequence[Row]) -> str:
@@ -145,7 +151,8 @@ def page_counts(rows: Sequence[Row]) -> str:
 
 def worst(rows: Sequence[Row], count: int = 10) -> str:
     """Documents of `ours` furthest from their reference, by the mean of all measures."""
-    scored = [r for r in rows if r.engine == "ours" and r.scores]
+    kinds = ("docling", "ocr", "made")
+    scored = [r for r in rows if r.engine == "ours" and r.scores and r.kind in kinds]
     scored.sort(key=lambda r: mean(r.scores.values()))
     lines = [["mean", "set", "file", "outcome", "scores"]]
     for row in scored[:count]:

@@ -12,7 +12,7 @@ EVALDATA = Path(__file__).parents[3] / "shared" / "evaldata" / "parsing"
 class Case:
     """`reference`: Markdown it should become; `present`, `absent`: strings of its text.
 
-    `pages` as the source has them; `encoding` of a text file.
+    `pages` as the source has them; `encoding` of a text file; `skip`: measures that make no sense.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Case:
     absent: tuple[str, ...] = ()
     pages: int | None = None
     encoding: str = ""
+    skip: frozenset[str] = frozenset()
 
 
 def docling() -> list[Case]:

@@ -36,7 +36,7 @@ def ours() -> Convert:
         with path.open("rb") as file:
             media_type = sniff(file.read(SNIFF_BYTES), path.name)
         outcome = await cell.parse(path, media_type)
-        body, meta = canonical(outcome.document, path.stem)
+        body, meta = canonical(outcome.document, path.stem)[:2]
         for attached, data in zip(outcome.document.attachments, outcome.files, strict=True):
             body += await child(attached.name, data, children - 1)
         return {

@@ -1,0 +1,1 @@
+"""Documents made here, so that their structure is known and nobody has seen them before."""

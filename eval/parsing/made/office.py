@@ -1,0 +1,145 @@
+"""Made documents as DOCX, PPTX, ODT and XLSX."""
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from eval.parsing.made.model import Grid, Heading, Items, Made, Paragraph
+from eval.parsing.made.texts import Words
+
+
+def write_docx(made: Made, path: Path) -> None:
+    """Heading styles, a table grid, list styles, running head in the page header."""
+    from docx import Document
+
+    document = Document()
+    document.sections[0].header.paragraphs[0].text = made.running
+    for block in made.blocks:
+        match block:
+            case Heading(level, text):
+                document.add_heading(text, level)
+            case Paragraph(text):
+                document.add_paragraph(text)
+            case Items(entries, numbered):
+                kind = "List Number" if numbered else "List Bullet"
+                for depth, text in entries:
+                    document.add_paragraph(text, f"{kind} {depth}" if depth > 1 else kind)
+            case Grid(rows):
+                table = document.add_table(len(rows), len(rows[0]), "Table Grid")
+                for row, line in zip(table.rows, rows, strict=True):
+                    for cell, text in zip(row.cells, line, strict=True):
+                        cell.text = text
+    if made.footnote:
+        document.add_paragraph(made.footnote)
+    document.save(str(path))
+
+
+def write_odt(made: Made, path: Path) -> None:
+    """The same by odfdo."""
+    import odfdo
+
+    document = odfdo.Document("text")
+    document.body.clear()
+    for block in made.blocks:
+        match block:
+            case Heading(level, text):
+                document.body.append(odfdo.Header(level, text))
+            case Paragraph(text):
+                document.body.append(odfdo.Paragraph(text))
+            case Items(entries):
+                document.body.append(_odf_list(entries))
+            case Grid(rows):
+                table = odfdo.Table("Grid", width=len(rows[0]), height=len(rows))
+                table.set_values([list(row) for row in rows])
+                document.body.append(table)
+    if made.footnote:
+        document.body.append(odfdo.Paragraph(made.footnote))
+    document.save(str(path))
+
+
+def _odf_list(entries: tuple[tuple[int, str], ...]) -> Any:
+    import odfdo
+
+    top = odfdo.List()
+    for depth, text in entries:
+        item = odfdo.ListItem(text)
+        if depth == 1:
+            top.append(item)
+            continue
+        last = top.get_elements("text:list-item")[-1]
+        inner = last.get_elements("text:list")
+        if not inner:
+            last.append(odfdo.List())
+        last.get_elements("text:list")[0].append(item)
+    return top
+
+
+def slides(made: Made) -> Iterator[tuple[str, list[Any]]]:
+    """Title and blocks of each slide: one for each heading."""
+    title, blocks = "", list[Any]()
+    for block in made.blocks:
+        if isinstance(block, Heading):
+            if title:
+                yield title, blocks
+            title, blocks = block.text, []
+        else:
+            blocks.append(block)
+    yield title, blocks
+
+
+def write_pptx(made: Made, path: Path) -> None:
+    """A slide for each heading: its title, text and lists in the body, tables below."""
+    from pptx import Presentation
+    from pptx.util import Inches
+
+    show = Presentation()
+    for title, blocks in slides(made):
+        slide = show.slides.add_slide(show.slide_layouts[1])
+        slide.shapes.title.text = title
+        frame = slide.placeholders[1].text_frame
+        entries: list[tuple[int, str]] = []
+        for block in blocks:
+            if isinstance(block, Paragraph):
+                entries.append((1, block.text))
+            elif isinstance(block, Items):
+                entries += block.entries
+            elif isinstance(block, Grid):
+                shape = slide.shapes.add_table(
+                    len(block.rows), len(block.rows[0]), Inches(1), Inches(5), Inches(8), Inches(2)
+                )
+                for y, row in enumerate(block.rows):
+                    for x, text in enumerate(row):
+                        shape.table.cell(y, x).text = text
+        for at, (depth, text) in enumerate(entries):
+            paragraph = frame.paragraphs[0] if not at else frame.add_paragraph()
+            paragraph.text, paragraph.level = text, depth - 1
+    show.save(str(path))
+
+
+def write_xlsx(words: Words, path: Path) -> str:
+    """Two sheets, the second starting off the corner, with numbers and dates; its Markdown."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    first, second = book.active, book.create_sheet(words.parts[1])
+    first.title = words.parts[0]
+    for row in words.table:
+        first.append(row)
+    days = [datetime.date(2024, month, 15) for month in (1, 2, 3)]
+    head = (words.table[0][0], words.table[0][3], words.table[0][2])
+    for x, text in enumerate(head):
+        second.cell(3, 2 + x, text)
+    for y, (row, day) in enumerate(zip(words.table[1:], days, strict=True)):
+        for x, value in enumerate((row[0], day, 10.5 + y)):
+            second.cell(4 + y, 2 + x, value)
+    book.save(path)
+    dated = [
+        (row[0], day.isoformat(), str(10.5 + y))
+        for y, (row, day) in enumerate(zip(words.table[1:], days, strict=True))
+    ]
+    parts = (
+        Heading(1, words.parts[0]), Grid(words.table),
+        Heading(1, words.parts[1]), Grid((head, *dated)),
+    )  # fmt: skip
+    return Made("", words.language, parts).markdown

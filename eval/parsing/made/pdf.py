@@ -1,0 +1,140 @@
+"""Made documents as PDF."""
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from eval.parsing.made.model import Grid, Heading, Items, Made, Paragraph
+
+_FOLDERS = ("/usr/share/fonts/truetype/dejavu", "/usr/share/fonts/truetype/liberation")
+_FACES = {
+    "sans": ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"),
+    "serif": ("LiberationSerif-Regular.ttf", "LiberationSerif-Bold.ttf"),
+}
+_SIZES = {1: 19, 2: 14.5, 3: 12}
+
+
+def write_pdf(made: Made, path: Path, *, columns: int = 1, face: str = "sans") -> None:
+    """A4 pages with running head, page number and the footnote below the first page.
+
+    Raises:
+        FileNotFoundError: the fonts are not on this machine.
+    """
+    from reportlab.platypus import BaseDocTemplate
+
+    regular, bold = _fonts(face)
+    document = BaseDocTemplate(str(path), pagesize=(595, 842), title=made.title)
+    document.addPageTemplates(_templates(made, columns, regular))
+    document.build(list(_flowables(made, columns, regular, bold)))
+
+
+def _templates(made: Made, columns: int, font: str) -> list[Any]:
+    from reportlab.platypus import Frame, PageTemplate
+
+    left, right, bottom, top, gap = 70, 525, 90, 770, 22
+    width = (right - left - gap * (columns - 1)) / columns
+
+    def frames(height: float) -> list[Any]:
+        starts = [left + n * (width + gap) for n in range(columns)]
+        return [Frame(x, bottom, width, height - bottom, 0, 0, 0, 0) for x in starts]
+
+    def decorate(canvas: Any, document: Any) -> None:
+        canvas.setFont(font, 8)
+        canvas.drawString(left, 800, made.running)
+        canvas.drawCentredString(297, 40, str(document.page))
+        if made.footnote and document.page == 1:
+            canvas.line(left, 82, left + 120, 82)
+            canvas.setFont(font, 7.5)
+            canvas.drawString(left, 70, made.footnote)
+
+    head = Frame(left, top - 60, right - left, 60, 0, 0, 0, 0)
+    first = [head, *frames(top - 70)] if columns > 1 else frames(top)
+    return [
+        PageTemplate("first", first, onPage=decorate, autoNextPageTemplate="later"),
+        PageTemplate("later", frames(top), onPage=decorate),
+    ]
+
+
+def _flowables(made: Made, columns: int, regular: str, bold: str) -> Iterator[Any]:
+    from reportlab.platypus import FrameBreak, Spacer
+    from reportlab.platypus import Paragraph as Text
+
+    body = _style("body", regular, 10, spaceAfter=7, alignment=4 if columns > 1 else 0)
+    for block in made.blocks:
+        match block:
+            case Heading(level, text):
+                size = 10 if made.bold_headings and level > 1 else _SIZES[level]
+                yield Text(text, _style(f"h{level}", bold, size, spaceBefore=9, spaceAfter=5))
+                if level == 1 and columns > 1:
+                    yield FrameBreak()
+            case Paragraph(text):
+                yield Text(text, body)
+            case Items(entries, numbered):
+                yield _listed(entries, numbered, regular)
+                yield Spacer(1, 7)
+            case Grid():
+                yield _table(block, regular, bold, 8 if columns > 1 else 9)
+                yield Spacer(1, 9)
+
+
+def _style(name: str, font: str, size: float, **more: Any) -> Any:
+    from reportlab.lib.styles import ParagraphStyle
+
+    return ParagraphStyle(name, fontName=font, fontSize=size, leading=size * 1.3, **more)
+
+
+def _listed(entries: tuple[tuple[int, str], ...], numbered: bool, font: str) -> Any:
+    from reportlab.platypus import ListFlowable, ListItem
+    from reportlab.platypus import Paragraph as Text
+
+    parts: list[Any] = []
+    for at, (depth, text) in enumerate(entries):
+        if depth == 1:
+            below = tuple((d - 1, t) for d, t in _below(entries[at + 1 :]))
+            inner = [Text(text, _style("item", font, 10))]
+            parts.append(ListItem([*inner, _listed(below, False, font)] if below else inner))
+    kind: dict[str, Any] = (
+        {"bulletType": "1", "bulletFormat": "%s."}
+        if numbered
+        else {"bulletType": "bullet", "start": "•"}
+    )
+    return ListFlowable(parts, bulletFontName=font, bulletFontSize=10, **kind)
+
+
+def _below(entries: tuple[tuple[int, str], ...]) -> Iterator[tuple[int, str]]:
+    for depth, text in entries:
+        if depth == 1:
+            return
+        yield depth, text
+
+
+def _table(grid: Grid, regular: str, bold: str, size: float) -> Any:
+    from reportlab.lib import colors
+    from reportlab.platypus import Table
+
+    commands: list[tuple[Any, ...]] = [
+        ("FONT", (0, 0), (-1, -1), regular, size),
+        ("FONT", (0, 0), (-1, 0), bold, size),
+        ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
+    ]
+    if grid.ruled:
+        commands.append(("GRID", (0, 0), (-1, -1), 0.6, colors.black))
+    widths = None if size < 9 else [130, *[85] * (len(grid.rows[0]) - 1)]
+    return Table(grid.rows, colWidths=widths, style=commands, repeatRows=1, hAlign="LEFT")
+
+
+@functools.cache
+def _fonts(face: str) -> tuple[str, str]:
+    """Names of the regular and the bold font; both know Cyrillic."""
+    from reportlab.pdfbase.pdfmetrics import registerFont
+    from reportlab.pdfbase.ttfonts import TTFont
+
+    names = []
+    for file in _FACES[face]:
+        there = [p for p in (Path(folder) / file for folder in _FOLDERS) if p.exists()]
+        if not there:
+            raise FileNotFoundError(f"no font {file}: install fonts-dejavu and fonts-liberation")
+        registerFont(TTFont(f"made-{file}", str(there[0])))
+        names.append(f"made-{file}")
+    return names[0], names[1]
