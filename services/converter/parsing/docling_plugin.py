@@ -33,6 +33,7 @@ from docling_core.types.doc.labels import DocItemLabel
 
 from services.converter.parsing.layout import Block, blocks_of_page
 from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, document_of, table_data
+from services.converter.parsing.pdf_glyphs import Type
 from services.converter.parsing.pdf_words import Turn, rules_of, words_of
 from services.converter.parsing.probe import HiddenWord, Probe
 from services.converter.parsing.structure import Page as PageOfBlocks
@@ -74,6 +75,7 @@ class HeuristicLayout(BaseLayoutModel):
 
     def __init__(self, **_: Any) -> None:
         self.turns: dict[int, Turn] = {}
+        self.probe: Probe | None = None
 
     @classmethod
     def get_options_type(cls) -> type[BaseLayoutOptions]:
@@ -94,7 +96,7 @@ class HeuristicLayout(BaseLayoutModel):
             return LayoutPrediction()
         turn = Turn.of(page)
         self.turns[page.page_no] = turn
-        words = words_of(page.parsed_page, turn)
+        words = words_of(page.parsed_page, turn, _type_of(self.probe, page.page_no))
         blocks = blocks_of_page(words, rules_of(page, turn))
         for block in blocks:
             block.settle()
@@ -271,7 +273,7 @@ class HeuristicPdfPipeline(ProbedPdfPipeline):
 
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         layout: Any = self.layout_model
-        layout.turns = self.blocks.turns
+        layout.turns, layout.probe = self.blocks.turns, self.probe
         self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
         collection: Any = _Collection(self.blocks)
         self.reading_order_model = collection
@@ -299,6 +301,10 @@ def register(*, tables: bool) -> None:
 
 
 # --- clusters and tables -------------------------------------------------------------------------
+
+
+def _type_of(probe: Probe | None, page: int) -> Type:
+    return probe.pages[page - 1].type if probe is not None else Type(())
 
 
 def _cluster(number: int, block: Block) -> BlockCluster:
@@ -329,7 +335,7 @@ def _table_of(cluster: Cluster, page: Page) -> Table | None:
     box, turn = cluster.bbox, UPRIGHT
     words = [
         word
-        for word in words_of(page.parsed_page, turn)
+        for word in words_of(page.parsed_page, turn, Type(()))
         if box.l <= (word.left + word.right) / 2 <= box.r and box.t <= word.middle <= box.b
     ]
     rules = [r for r in rules_of(page, turn) if r.left >= box.l - 5 and r.right <= box.r + 5]

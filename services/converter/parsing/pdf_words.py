@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.converter.parsing.layout import Rule, Word
-from services.converter.parsing.probe import Box
+from services.converter.parsing.marks import unmarked
+from services.converter.parsing.pdf_glyphs import BOLD, MONO, SLANTED, Box, Font, Type, turned
 
-_BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb")
 _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
-_ITALIC = ("italic", "oblique", "-it", "ptmri", "slanted")
 _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
-_MONO = ("mono", "courier", "consol", "cmtt", "typewriter", "menlo", "nimbusmonl")
-
-
 _STRAIGHT = 0.2
 _MOST_WORDS = 20_000
 _GLYPH_NAME = re.compile(r"[A-Z]{2}\d{4,}|GLYPH<\w+>|/?[a-z]\d{2,4}")
@@ -39,65 +35,55 @@ class Turn:
 
     def box(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box on the turned page."""
-        return _turned(self.quarters, self._width, self._height, Box(left, top, right, bottom))
+        return turned(self.quarters, self._width, self._height, Box(left, top, right, bottom))
 
     def back(self, box: Box) -> Box:
         """Where a box of the turned page lies on the page as it is shown."""
-        return _turned(-self.quarters % 4, *self.size, box)
+        return turned(-self.quarters % 4, *self.size, box)
 
 
-def _turned(quarters: int, width: float, height: float, box: Box) -> Box:
-    """`box` on a page of that size, after the page was turned counterclockwise."""
-    left, top, right, bottom = box
-    match quarters:
-        case 1:
-            return Box(height - bottom, left, height - top, right)
-        case 2:
-            return Box(width - right, height - bottom, width - left, height - top)
-        case 3:
-            return Box(top, width - right, bottom, width - left)
-    return box
-
-
-def words_of(parsed: Any, turn: Turn) -> list[Word]:
-    """Words of a page; on a scan those that OCR read."""
+def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
+    """Words of a page; on a scan those that OCR read. `kind` knows how they are set."""
     scanned = any(cell.from_ocr for cell in parsed.textline_cells)
-    cells = parsed.textline_cells if scanned else parsed.word_cells
+    cells = (parsed.textline_cells if scanned else parsed.word_cells)[:_MOST_WORDS]
+    boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
     words: list[Word] = []
-    for cell in cells[:_MOST_WORDS]:
-        word = _word(cell)
-        if word is not None:
-            word.left, word.top, word.right, word.bottom = turn.box(
-                word.left, word.top, word.right, word.bottom
-            )
-            angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
-            word.upright = min(angle, math.pi - angle) < _STRAIGHT
+    for cell, box, font in zip(cells, boxes, kind.at(boxes), strict=True):
+        text = _text(cell)
+        if not text or box.right <= box.left or box.bottom <= box.top:
+            continue
+        word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*box), font)
+        angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
+        word.upright = min(angle, math.pi - angle) < _STRAIGHT
+        if font is None or scanned:
             word.size = word.bottom - word.top if word.upright else word.right - word.left
-            words.append(word)
+        words.append(word)
     if scanned:
         _even_sizes(words)
     return words
 
 
-def _word(cell: Any) -> Word | None:
-    """None for what cannot be read: glyphs without a character, and slanted text."""
-    box = cell.rect.to_bounding_box()
-    text = cell.text.strip()
+def _text(cell: Any) -> str:
+    """Empty for what cannot be read: glyphs without a character, and slanted text."""
+    text = unmarked(cell.text).strip()
     font = str(getattr(cell, "font_name", "")).lower()
     if any(mark in font for mark in _SYMBOLS) and (len(text) == 1 or _GLYPH_NAME.fullmatch(text)):
-        text = "•"
-    unreadable = text.count("\ufffd") * 3 > len(text)
+        return "•"
     slant = cell.rect.angle % (math.pi / 2)
-    if not text or unreadable or min(slant, math.pi / 2 - slant) > _STRAIGHT:
-        return None
-    if box.r <= box.l or box.b <= box.t:
-        return None
+    if text.count("\ufffd") * 3 > len(text) or min(slant, math.pi / 2 - slant) > _STRAIGHT:
+        return ""
+    return text
+
+
+def _word(text: str, name: str, box: Box, font: Font | None) -> Word:
+    """By what pdfium says of the type; the name that docling gives may be the resource's."""
+    known = font or Font(0.0, False, False, False)
     return Word(
-        text, box.l, box.t, box.r, box.b,
-        size=box.b - box.t,
-        bold=any(mark in font for mark in _BOLD) or _TEX_BOLD.search(font) is not None,
-        italic=any(mark in font for mark in _ITALIC) or _TEX_ITALIC.search(font) is not None,
-        mono=any(mark in font for mark in _MONO),
+        text, *box,
+        size=round(known.size, 1),
+        bold=known.bold or any(mark in name for mark in BOLD) or bool(_TEX_BOLD.search(name)),
+        italic=known.italic or any(m in name for m in SLANTED) or bool(_TEX_ITALIC.search(name)),
+        mono=known.mono or any(mark in name for mark in MONO),
     )  # fmt: skip
 
 

@@ -1,0 +1,316 @@
+"""Words of a page with their type, by pdfium, and which of them paint nothing that can be seen."""
+
+import ctypes
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from pypdfium2 import raw
+
+_SCALE = 1.5
+_MOST_PIXELS = 4000 * 4000
+_SAME_COLOUR = 14
+_MOST_LETTERS = 240_000
+_MOST_ALONE = 48
+_MOST_COMPARED, _COMPARED_AT_ONCE = 6000, 256
+_OVERLAP = 0.3
+_ROW = 16.0
+_NO_LETTER = frozenset("\0\ufffe\uffff")
+_FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1, 1 << 6, 1 << 18
+_BOLD_WEIGHT = 600
+BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb", "cmbx", "sfbx")
+SLANTED = ("italic", "oblique", "-it", "ptmri", "slanted", "cmti", "sfti")
+MONO = (
+    "mono", "courier", "consol", "cmtt", "sftt", "typewriter", "menlo", "nimbusmonl", "inconsolata",
+    "monaco", "sourcecode", "firacode", "lettergothic",
+)  # fmt: skip
+
+
+class Box(NamedTuple):
+    """In points, origin at the top left of the page as it is shown."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def turned(quarters: int, width: float, height: float, box: Box) -> Box:
+    """`box` on a page of that size, after the page was turned clockwise by quarters."""
+    left, top, right, bottom = box
+    match quarters:
+        case 1:
+            return Box(height - bottom, left, height - top, right)
+        case 2:
+            return Box(width - right, height - bottom, width - left, height - top)
+        case 3:
+            return Box(top, width - right, bottom, width - left)
+    return box
+
+
+class Font(NamedTuple):
+    """How letters are set. `size` is the font's height as drawn, in points."""
+
+    size: float
+    bold: bool
+    italic: bool
+    mono: bool
+
+
+@dataclass(slots=True)
+class Glyphs:
+    """Letters that belong together, with the box of what they paint.
+
+    `unmapped` counts those for which the file does not tell the character; `source` is pdfium's
+    object that draws the first of them.
+    """
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+    font: Font
+    invisible: bool
+    unmapped: int = 0
+    source: Any = None
+
+    @property
+    def key(self) -> int:
+        """The same for all words of one object; 0 for those of none."""
+        return (ctypes.cast(self.source, ctypes.c_void_p).value or 0) if self.source else 0
+
+    @property
+    def box(self) -> Box:
+        return Box(self.left, self.top, self.right, self.bottom)
+
+
+class Shown:
+    """From a page's own coordinates to those in which it is shown."""
+
+    def __init__(self, page: Any) -> None:
+        left, bottom, right, top = page.get_bbox()
+        self._left, self._top = left, top
+        self._size = right - left, top - bottom
+        self._quarters = page.get_rotation() // 90
+
+    def box(self, left: float, bottom: float, right: float, top: float) -> Box:
+        flipped = Box(left - self._left, self._top - top, right - self._left, self._top - bottom)
+        return turned(self._quarters, *self._size, flipped)
+
+
+def words_of_page(page: Any) -> Iterator[Glyphs]:
+    """Words in the page's own order."""
+    text_page = page.get_textpage()
+    shown = Shown(page)
+    paint = _Paint(text_page)
+    edges = [ctypes.c_double() for _ in range(4)]
+    left, right, bottom, top = edges
+    word: Glyphs | None = None
+    try:
+        for index in range(min(text_page.count_chars(), _MOST_LETTERS)):
+            letter = chr(raw.FPDFText_GetUnicode(text_page, index))
+            if letter.isspace() or letter in _NO_LETTER:
+                if word and letter.isspace():
+                    yield word
+                    word = None
+                continue
+            if not raw.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
+                continue
+            font, invisible, source = paint.of(index)
+            box = shown.box(left.value, bottom.value, right.value, top.value)
+            unmapped = int(raw.FPDFText_HasUnicodeMapError(text_page, index) == 1)
+            if word is None or invisible != word.invisible or _far(word, box):
+                if word:
+                    yield word
+                word = Glyphs(*box, letter, font, invisible, unmapped, source)
+            else:
+                _add(word, box, letter)
+                word.unmapped += unmapped
+        if word:
+            yield word
+    finally:
+        text_page.close()
+
+
+def _far(word: Glyphs, box: Box) -> bool:
+    reach = word.font.size + 1
+    return abs(box.bottom - word.bottom) > reach and abs(box.left - word.left) > reach
+
+
+def _add(word: Glyphs, box: Box, letter: str) -> None:
+    word.left, word.right = min(word.left, box.left), max(word.right, box.right)
+    word.top, word.bottom = min(word.top, box.top), max(word.bottom, box.bottom)
+    word.text += letter
+
+
+class _Paint:
+    """Type and visibility of letters; those of one text object share them."""
+
+    def __init__(self, text_page: Any) -> None:
+        self._text_page = text_page
+        self._known: dict[int, tuple[Font, bool, Any]] = {}
+
+    def of(self, index: int) -> tuple[Font, bool, Any]:
+        source = raw.FPDFText_GetTextObject(self._text_page, index)
+        key = ctypes.cast(source, ctypes.c_void_p).value if source else None
+        if key is None:
+            return Font(_font_size(self._text_page, index), False, False, False), False, None
+        known = self._known.get(key)
+        if known is None:
+            invisible = _is_invisible(self._text_page, index, source)
+            known = self._known[key] = _font(self._text_page, index), invisible, source
+        return known
+
+
+def _font(text_page: Any, index: int) -> Font:
+    buffer, flags = ctypes.create_string_buffer(256), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(text_page, index, buffer, 256, flags)
+    name = buffer.value.decode("utf-8", "replace").lower()
+    weight = raw.FPDFText_GetFontWeight(text_page, index)
+    return Font(
+        _font_size(text_page, index),
+        bold=any(mark in name for mark in BOLD) or weight >= _BOLD_WEIGHT
+        or bool(flags.value & _FORCE_BOLD),
+        italic=any(mark in name for mark in SLANTED) or bool(flags.value & _ITALIC),
+        mono=any(mark in name for mark in MONO) or bool(flags.value & _FIXED_PITCH),
+    )  # fmt: skip
+
+
+def _font_size(text_page: Any, index: int) -> float:
+    """Height of the font as drawn, the text matrix included."""
+    size = float(raw.FPDFText_GetFontSize(text_page, index))
+    matrix = raw.FS_MATRIX()
+    if raw.FPDFText_GetMatrix(text_page, index, matrix):
+        size *= math.hypot(matrix.c, matrix.d) or 1.0
+    return size
+
+
+def _is_invisible(text_page: Any, index: int, text_object: Any) -> bool:
+    """Text that paints nothing: render mode 3 or 7, or a transparent colour."""
+    if raw.FPDFTextObj_GetTextRenderMode(text_object) in {3, 7}:
+        return True
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    known = raw.FPDFText_GetFillColor(text_page, index, red, green, blue, alpha)
+    return bool(known) and alpha.value < 12
+
+
+# --- what can be seen -------------------------------------------------------------------------
+
+
+class Ink:
+    """Where the text of a page changes its picture: the page drawn with and without its text.
+
+    So text is found that has the colour of what lies under it, that something else covers, that
+    a path clips away, or whose layer is switched off. The page cannot be used afterwards.
+    """
+
+    def __init__(self, page: Any) -> None:
+        self._page = page
+        width, height = page.get_size()
+        self._scale = min(_SCALE, math.sqrt(_MOST_PIXELS / max(width * height, 1.0)))
+        before = self._drawn(page)
+        for item in page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT], max_depth=15):
+            raw.FPDFPageObj_SetIsActive(item, False)
+        after = self._drawn(page)
+        # Pixels as one number each: most are the same, and telling so must be quick.
+        self._changed = before.view(np.uint32)[:, :, 0] != after.view(np.uint32)[:, :, 0]
+        places = self._changed.nonzero()
+        difference = np.abs(before[places].astype(np.int16) - after[places])
+        self._changed[places] = difference.max(axis=1) >= _SAME_COLOUR
+
+    def _drawn(self, page: Any, crop: tuple[float, ...] = (0, 0, 0, 0)) -> Any:
+        image = page.render(
+            scale=self._scale, crop=crop, may_draw_forms=False, draw_annots=False, prefer_bgrx=True
+        )
+        return image.to_numpy()
+
+    def covered(self, words: Sequence[Glyphs]) -> set[int]:
+        """Indexes of the words whose object paints nothing, though other text lies under it."""
+        drawn: dict[int, bool] = {}
+        for index in _overlapping(words):
+            word = words[index]
+            if word.key not in drawn and len(drawn) < _MOST_ALONE:
+                drawn[word.key] = self._draws(word)
+        return {n for n, word in enumerate(words) if not drawn.get(word.key, True)}
+
+    def _draws(self, word: Glyphs) -> bool:
+        """Whether a pixel changes when the word's object alone is switched on."""
+        left, top, right, bottom = word.box
+        width, height = self._page.get_size()
+        crop = (max(0, left), max(0, height - bottom), max(0, width - right), max(0, top))
+        if crop[0] + crop[2] > width - 1 or crop[1] + crop[3] > height - 1:
+            return True
+        without = self._drawn(self._page, crop).astype(np.int16)
+        raw.FPDFPageObj_SetIsActive(word.source, True)
+        alone = self._drawn(self._page, crop)
+        raw.FPDFPageObj_SetIsActive(word.source, False)
+        return bool((np.abs(alone - without) >= _SAME_COLOUR).any())
+
+    def shows(self, box: Box) -> bool:
+        """Whether the text of the page changes a pixel in the box."""
+        left, top, right, bottom = (edge * self._scale for edge in box)
+        return bool(
+            self._changed[
+                max(0, int(top)) : max(0, math.ceil(bottom)),
+                max(0, int(left)) : max(0, math.ceil(right)),
+            ].any()
+        )
+
+
+def _overlapping(words: Sequence[Glyphs]) -> list[int]:
+    """Words that lie in good part over words of another object."""
+    if not 1 < len(words) <= _MOST_COMPARED:
+        return []
+    left, top, right, bottom = np.array([word.box for word in words], dtype=np.float32).T
+    keys = np.array([word.key for word in words], dtype=np.uint64)
+    areas = (right - left) * (bottom - top)
+    found: list[int] = []
+    for start in range(0, len(words), _COMPARED_AT_ONCE):
+        own = slice(start, start + _COMPARED_AT_ONCE)
+        across = np.minimum.outer(right[own], right) - np.maximum.outer(left[own], left)
+        down = np.minimum.outer(bottom[own], bottom) - np.maximum.outer(top[own], top)
+        common = np.maximum(across, 0) * np.maximum(down, 0)
+        over = (common > _OVERLAP * areas[own, None]) & np.not_equal.outer(keys[own], keys)
+        found += (np.flatnonzero(over.any(axis=1) & (keys[own] > 0)) + start).tolist()
+    return found
+
+
+def _common(a: Box, b: Box) -> float:
+    across = min(a.right, b.right) - max(a.left, b.left)
+    down = min(a.bottom, b.bottom) - max(a.top, b.top)
+    return across * down if across > 0 and down > 0 else 0.0
+
+
+# --- type, found by place ---------------------------------------------------------------------
+
+
+class Type:
+    """Fonts by place on a page: boxes of words, kept small because long documents have millions."""
+
+    def __init__(self, words: Iterable[Glyphs]) -> None:
+        kept = list(words)
+        numbers: dict[Font, int] = {}
+        self._numbers = np.array(
+            [numbers.setdefault(word.font, len(numbers)) for word in kept], dtype=np.uint16
+        )
+        self._fonts = list(numbers)
+        self._boxes = np.array([word.box for word in kept], dtype=np.float32).reshape(-1, 4)
+
+    def at(self, boxes: Sequence[Box]) -> Iterator[Font | None]:
+        """The font of most of what stands in each box; None where nothing does."""
+        rows: dict[int, list[int]] = {}
+        known = self._boxes.tolist()
+        for index, (_, top, _, bottom) in enumerate(known):
+            for row in range(int(top // _ROW), int(bottom // _ROW) + 1):
+                rows.setdefault(row, []).append(index)
+        for box in boxes:
+            shares: Counter[int] = Counter()
+            for index in rows.get(int((box.top + box.bottom) / 2 // _ROW), ()):
+                share = _common(box, Box(*known[index]))
+                if share > 0:
+                    shares[int(self._numbers[index])] += math.ceil(16 * share)
+            yield self._fonts[shares.most_common(1)[0][0]] if shares else None
