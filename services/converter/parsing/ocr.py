@@ -1,0 +1,280 @@
+"""Pages without text, read: set straight, read by both engines, the better reading kept.
+
+A reading is judged by what it says, not by what its engine thinks of it: an engine that does not
+know a script is sure of its nonsense. `score` has the formula.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from statistics import median
+
+from PIL import Image
+
+from contracts.events import Reading
+from kernel.language import ACCEPTED, detect
+from services.converter.parsing.layout import Rule, Word
+from services.converter.parsing.ocr_engines import (
+    CYRILLIC,
+    LATIN,
+    Orientation,
+    Rapid,
+    Seen,
+    Tesseract,
+    rapid,
+    tesseract,
+)
+from services.converter.parsing.upright import (
+    Frame,
+    dark_on_light,
+    rotated,
+    skew_of,
+    turned,
+    without_rules,
+)
+
+_GOOD = 0.6
+_SURE_TURN = 4.0
+_MARK_CONFIDENCE = 0.6
+_FEW_LETTERS = 24
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_OWN = {
+    "en": ("eng",), "de": ("deu", "eng"), "hr": ("hrv", "eng"), "sl": ("slv", "eng"),
+    "sr": ("srp_latn", "eng"), "ru": ("rus", "eng"), "bg": ("bul", "eng"), "mk": ("mkd", "eng"),
+}  # fmt: skip
+_SCRIPTS = {"Latin": LATIN, "Cyrillic": CYRILLIC}
+_SERBIAN_CYRILLIC = ("srp", "eng")
+_DICTIONARIES = {"sr": "hbs", "hr": "hbs"}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A page as it was read: words and drawn lines in points of `frame`, the page set straight."""
+
+    words: list[Word]
+    rules: list[Rule]
+    frame: Frame
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What one engine read, and how far it can be believed by itself."""
+
+    words: list[Seen] = field(default_factory=list)
+    letters: int = 0
+    known: int = 0
+    confidence: float = 0.0
+    language: str = ""
+
+    @property
+    def plausibility(self) -> float:
+        """The share of its letters that stand in words of its language."""
+        if self.letters < _FEW_LETTERS:
+            # Numbers and a word or two: no dictionary judges those.
+            return self.confidence
+        return self.known / self.letters
+
+
+def engines() -> tuple[Tesseract | None, Rapid | None]:
+    """The engines that are on this machine."""
+    return tesseract(), rapid()
+
+
+class PageReader:
+    """Reads the pages of one document, one after the other.
+
+    What the page before was (its turn, its language) is tried first on the next one, so the same
+    pages in the same order give the same text.
+    """
+
+    def __init__(self) -> None:
+        self._tesseract, self._rapid = engines()
+        self._languages: tuple[str, ...] = ()
+
+    def read(self, image: Image.Image, number: int, size: tuple[float, float]) -> Scan | None:
+        """The page `number` from its picture; `size` is the page's in points.
+
+        None when nothing on it can be read.
+        """
+        grey = dark_on_light(image)
+        told = self._orientation(grey)
+        best = self._upright(grey, told.quarters, told.script)
+        if best.plausibility < _GOOD and told.certainty < _SURE_TURN:
+            others = (self._upright(grey, told.quarters + n, told.script) for n in (1, 2, 3))
+            best = max((best, *others), key=lambda attempt: attempt.worth)
+        return best.scan(number, grey.size, size)
+
+    def _orientation(self, grey: Image.Image) -> Orientation:
+        found = None
+        if self._tesseract is not None:
+            found = self._tesseract.orientation(grey)
+        if found is None and self._rapid is not None:
+            found = self._rapid.orientation(grey)
+        return found or Orientation(0, 0.0)
+
+    def _upright(self, grey: Image.Image, quarters: int, script: str) -> "_Attempt":
+        level = turned(grey, quarters)
+        skew = skew_of(level)
+        clean, rules = without_rules(rotated(level, skew))
+        return _Attempt(quarters % 4, skew, rules, self._both(clean, script))
+
+    def _both(self, image: Image.Image, script: str) -> dict[str, _Text]:
+        """What each engine reads, at the same time: Tesseract is a process of its own."""
+        if self._tesseract is None or self._rapid is None:
+            alone = {}
+            if self._tesseract is not None:
+                alone["tesseract"] = self._by_tesseract(self._tesseract, image, script)
+            if self._rapid is not None:
+                alone["rapidocr"] = _text(self._rapid.read(image))
+            return alone
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(self._by_tesseract, self._tesseract, image, script)
+            second = _text(self._rapid.read(image))
+            return {"tesseract": first.result(), "rapidocr": second}
+
+    def _by_tesseract(self, engine: Tesseract, image: Image.Image, script: str) -> _Text:
+        """With the languages of the page before, else all of the script, then those it is in."""
+        if self._languages:
+            text = _text(engine.read(image, self._languages))
+            if text.plausibility >= _GOOD and _own(text) == self._languages:
+                return text
+        groups = [_SCRIPTS[script]] if script in _SCRIPTS else list(_SCRIPTS.values())
+        text = max((_text(engine.read(image, group)) for group in groups), key=_worth)
+        own = _own(text)
+        if own:
+            text = max(text, _text(engine.read(image, own)), key=_worth)
+            self._languages = own
+        return text
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A page read in one position."""
+
+    quarters: int
+    skew: float
+    rules: list[Rule]
+    texts: dict[str, _Text]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """`score` of each engine; rounded, as it is written down."""
+        return score(self.texts)
+
+    @property
+    def plausibility(self) -> float:
+        return max((text.plausibility for text in self.texts.values()), default=0.0)
+
+    @property
+    def worth(self) -> float:
+        return max(map(_worth, self.texts.values()), default=0.0)
+
+    def scan(self, number: int, pixels: tuple[int, int], size: tuple[float, float]) -> Scan | None:
+        """In points of the straight page."""
+        scores = self.scores
+        engine = max(scores, key=lambda name: (scores[name], name == "tesseract"), default="")
+        if not engine or not self.texts[engine].words:
+            return None
+        unit = size[0] / pixels[0]
+        frame = Frame.of(*size).turned(self.quarters).rotated(self.skew)
+        words = _words(self.texts[engine].words, unit)
+        rules = [Rule(r.left * unit, r.top * unit, r.right * unit, r.bottom * unit)
+                 for r in self.rules]  # fmt: skip
+        return Scan(words, rules, frame, Reading(page=number, engine=engine, scores=scores))
+
+
+def score(texts: dict[str, _Text]) -> dict[str, float]:
+    """How much of the page each engine read right, 0 to 1; the same yardstick for all.
+
+    known letters / max(own letters, most known letters of any engine): nonsense counts against an
+    engine, and so does what it left out but another read. A page with next to no letters is judged
+    by confidence and amount.
+    """
+    most = max((text.known for text in texts.values()), default=0)
+    many = max((len(text.words) for text in texts.values()), default=0)
+    scores: dict[str, float] = {}
+    for name, text in texts.items():
+        if most >= _FEW_LETTERS / 2:
+            value = text.known / max(text.letters, most)
+        else:
+            value = text.confidence * len(text.words) / max(1, many)
+        scores[name] = round(value, 4)
+    return scores
+
+
+def _worth(text: _Text) -> float:
+    """Letters read right; confidence decides among those without."""
+    return text.known + text.confidence
+
+
+def _text(words: Iterable[Seen]) -> _Text:
+    kept = [word for word in words if _is_text(word)]
+    whole = " ".join(word.text for word in kept)
+    found = _WORD.findall(whole)
+    letters = sum(map(len, found))
+    if not kept:
+        return _Text()
+    language = detect(whole).code
+    weights = [len(word.text) for word in kept]
+    sure = sum(w.confidence * n for w, n in zip(kept, weights, strict=True)) / sum(weights)
+    return _Text(kept, letters, _known(found, language), round(sure, 4), language)
+
+
+def _is_text(word: Seen) -> bool:
+    """Specks and strokes are read as marks, without much belief."""
+    return word.confidence >= _MARK_CONFIDENCE or any(map(str.isalnum, word.text))
+
+
+def _known(words: Sequence[str], language: str) -> int:
+    """Letters in words that a dictionary of the language, or of English, has."""
+    from simplemma import is_known
+
+    wanted = {language} if language in ACCEPTED else set(ACCEPTED)
+    codes = tuple(sorted({_DICTIONARIES.get(code, code) for code in wanted | {"en"}}))
+    return sum(len(word) for word in words if any(is_known(word, lang=code) for code in codes))
+
+
+def _own(text: _Text) -> tuple[str, ...]:
+    """Tesseract's languages for a text, or none when it is not told."""
+    if text.language == "sr" and any("\u0400" <= c <= "\u04ff" for w in text.words for c in w.text):
+        return _SERBIAN_CYRILLIC
+    return _OWN.get(text.language, ())
+
+
+# --- to points --------------------------------------------------------------------------------
+
+
+def _words(seen: Sequence[Seen], unit: float) -> list[Word]:
+    sizes = _steady([word.size * unit for word in seen], [len(word.text) for word in seen])
+    return [
+        Word(
+            word.text, word.left * unit, word.top * unit, word.right * unit, word.bottom * unit,
+            size=size, upright=word.upright,
+        )
+        for word, size in zip(seen, sizes, strict=True)
+    ]  # fmt: skip
+
+
+def _steady(sizes: Sequence[float], weights: Sequence[int]) -> list[float]:
+    """Sizes that differ by what OCR cannot measure made equal: those near a common one join it."""
+    steady = [0.0] * len(sizes)
+    left = set(range(len(sizes)))
+    while left:
+        middle = _weighted_median([(sizes[n], weights[n]) for n in left])
+        near = {n for n in left if abs(sizes[n] - middle) <= 0.1 * middle}
+        value = round(median(sizes[n] for n in near), 1)
+        for n in near:
+            steady[n] = value
+        left -= near
+    return steady
+
+
+def _weighted_median(pairs: Sequence[tuple[float, int]]) -> float:
+    half = sum(weight for _, weight in pairs) / 2
+    for value, weight in sorted(pairs):
+        half -= weight
+        if half <= 0:
+            return value
+    return max(value for value, _ in pairs)

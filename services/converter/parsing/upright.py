@@ -1,0 +1,183 @@
+"""A picture of a page set straight: quarter turns, skew, light on dark, drawn lines taken out."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from PIL import Image
+
+from services.converter.parsing.layout import Rule
+from services.converter.parsing.probe import Box
+
+_LEAST_SKEW, _MOST_SKEW = 0.15, 7.0
+_PROFILE_SIDE = 900
+_LEAST_RULE = 0.05
+_SOLID = 0.88
+_THICKEST_RULE = 0.004
+_MOST_RULES = 2000
+
+Pixels = Any
+"""A grey picture: `numpy.ndarray` of uint8, rows first."""
+
+
+class Frame(NamedTuple):
+    """From the points of a page as it is shown to those of the page set straight, and back.
+
+    `matrix`: a, b, c, d, e, f of x' = ax + by + c, y' = dx + ey + f; `size`: of the straight page.
+    """
+
+    matrix: tuple[float, float, float, float, float, float]
+    size: tuple[float, float]
+
+    @classmethod
+    def of(cls, width: float, height: float) -> Self:
+        """A page that stands straight."""
+        return cls((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), (width, height))
+
+    def turned(self, quarters: int) -> Self:
+        """Turned clockwise by quarters."""
+        width, height = self.size
+        match quarters % 4:
+            case 1:
+                return self._then((0, -1, height, 1, 0, 0), (height, width))
+            case 2:
+                return self._then((-1, 0, width, 0, -1, height), self.size)
+            case 3:
+                return self._then((0, 1, 0, -1, 0, width), (height, width))
+        return self
+
+    def rotated(self, degrees: float) -> Self:
+        """Turned counterclockwise about the middle, the page growing to hold its corners."""
+        width, height = self.size
+        cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+        wide = abs(width * cos) + abs(height * sin)
+        high = abs(width * sin) + abs(height * cos)
+        across = (wide - width * cos - height * sin) / 2
+        down = (high + width * sin - height * cos) / 2
+        return self._then((cos, sin, across, -sin, cos, down), (wide, high))
+
+    def scaled(self, factor: float) -> Self:
+        """With `factor` units of the straight page for each that it had."""
+        size = (self.size[0] * factor, self.size[1] * factor)
+        return self._then((factor, 0, 0, 0, factor, 0), size)
+
+    def _then(self, by: Sequence[float], size: tuple[float, float]) -> Self:
+        a, b, c, d, e, f = self.matrix
+        p, q, r, s, t, u = by
+        matrix = (p * a + q * d, p * b + q * e, p * c + q * f + r,
+                  s * a + t * d, s * b + t * e, s * c + t * f + u)  # fmt: skip
+        return type(self)(matrix, size)
+
+    def back(self, box: Box) -> Box:
+        """Where a box of the straight page lies on the page as it is shown."""
+        a, b, c, d, e, f = self.matrix
+        unit = a * e - b * d
+        corners = [
+            ((e * (x - c) - b * (y - f)) / unit, (a * (y - f) - d * (x - c)) / unit)
+            for x in (box.left, box.right)
+            for y in (box.top, box.bottom)
+        ]
+        xs, ys = [x for x, _ in corners], [y for _, y in corners]
+        return Box(min(xs), min(ys), max(xs), max(ys))
+
+
+def turned(image: Image.Image, quarters: int) -> Image.Image:
+    """The image turned clockwise by quarters."""
+    ways = (
+        None, Image.Transpose.ROTATE_270, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_90,
+    )  # fmt: skip
+    way = ways[quarters % 4]
+    return image if way is None else image.transpose(way)
+
+
+def dark_on_light(image: Image.Image) -> Image.Image:
+    """A grey image; one that is mostly dark is inverted."""
+    grey = image.convert("L")
+    reduced = np.asarray(grey.reduce(max(1, min(grey.size) // 200)))
+    if float(np.median(reduced)) >= 110:
+        return grey
+    return Image.fromarray(255 - np.asarray(grey))
+
+
+def skew_of(image: Image.Image) -> float:
+    """Degrees by which to turn the image counterclockwise for its lines to run level.
+
+    The angle at which the sums of ink by row differ most from row to row (Postl 1986); 0 when no
+    angle stands out.
+    """
+    import cv2
+
+    factor = max(image.size) / _PROFILE_SIDE
+    small = np.asarray(image.resize((
+        max(1, round(image.width / max(1.0, factor))),
+        max(1, round(image.height / max(1.0, factor))),
+    )))  # fmt: skip
+    ink = _ink(small).astype(np.float32)
+    height, width = ink.shape
+    if not ink.any() or min(width, height) < 32:
+        return 0.0
+
+    def sharpness(degrees: float) -> float:
+        way = cv2.getRotationMatrix2D((width / 2, height / 2), degrees, 1.0)
+        rows = cv2.warpAffine(ink, way, (width, height)).sum(axis=1)
+        return float(np.square(np.diff(rows)).sum())
+
+    level = sharpness(0.0)
+    coarse = max(np.arange(-_MOST_SKEW, _MOST_SKEW + 0.1, 0.5), key=lambda a: sharpness(float(a)))
+    fine = coarse + np.arange(-0.45, 0.46, 0.05)
+    best = max((float(a) for a in fine), key=sharpness)
+    sure = abs(best) < _MOST_SKEW and sharpness(best) > 1.05 * level
+    return best if sure and abs(best) >= _LEAST_SKEW else 0.0
+
+
+def rotated(image: Image.Image, degrees: float) -> Image.Image:
+    """The grey image turned counterclockwise as `Frame.rotated` says, white around it."""
+    if not degrees:
+        return image
+    return image.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=255)
+
+
+def _ink(grey: Pixels) -> Pixels:
+    """255 where there is ink: darker than its surroundings."""
+    import cv2
+
+    side = max(15, (min(grey.shape) // 40) | 1)
+    return cv2.adaptiveThreshold(
+        grey, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, side, 15
+    )
+
+
+def without_rules(image: Image.Image) -> tuple[Image.Image, list[Rule]]:
+    """The grey image with its drawn lines painted over, and the lines, in pixels."""
+    import cv2
+
+    grey = np.asarray(image).copy()
+    ink = _ink(grey)
+    rules: list[Rule] = []
+    over = np.zeros_like(ink)
+    side = max(image.size)
+    least, thickest = max(30, round(_LEAST_RULE * side)), max(4, round(_THICKEST_RULE * side))
+    for shape in ((least, 1), (1, least)):
+        # Nearly all ink over a length that no letter has: noise does not break it, text is not it.
+        core = (cv2.blur(ink, shape) > _SOLID * 255).astype(np.uint8)
+        lines = cv2.dilate(core, np.ones((shape[1], shape[0]), np.uint8))
+        count, labels, stats, _ = cv2.connectedComponentsWithStats(lines)
+        for number in range(1, min(count, _MOST_RULES)):
+            left, top, width, height = (int(v) for v in stats[number][:4])
+            if min(width, height) <= thickest:
+                rules.append(_rule(left, top, width, height))
+                part = labels[top : top + height, left : left + width] == number
+                over[top : top + height, left : left + width][part] = 255
+    if rules:
+        grey[cv2.dilate(over, np.ones((3, 3), np.uint8)) > 0] = 255
+    return Image.fromarray(grey), rules
+
+
+def _rule(left: int, top: int, width: int, height: int) -> Rule:
+    """Without its thickness, as layout wants it."""
+    if width >= height:
+        middle = top + height / 2
+        return Rule(left, middle, left + width, middle)
+    middle = left + width / 2
+    return Rule(middle, top, middle, top + height)
