@@ -122,8 +122,9 @@ def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:
 async def _converter(*, check_language: bool) -> AsyncIterator["_Converter"]:
     from services.converter.cell import ParseCell
     from services.converter.settings import ConverterSettings
+    from services.converter.weights import with_weights
 
-    settings = ConverterSettings()
+    settings = with_weights(ConverterSettings())
     async with ParseCell(settings) as cell:
         yield _Converter(cell, settings.accepted, check_language=check_language)
 

@@ -115,6 +115,7 @@ def _parsing(saved: dict[str, str]) -> Iterator[Finding]:
 
 def _converter_settings(saved: dict[str, str]) -> Any:
     from services.converter.settings import ConverterSettings
+    from services.converter.weights import with_weights
 
     given = {
         name.removeprefix("KB_CONVERTER_").lower(): value
@@ -123,7 +124,9 @@ def _converter_settings(saved: dict[str, str]) -> Any:
     }
     if "KB_DOCLING_ARTIFACTS" in saved:
         given["artifacts"] = saved["KB_DOCLING_ARTIFACTS"]
-    return ConverterSettings.model_validate(given)
+    settings = ConverterSettings.model_validate(given)
+    # A doctor looks, and fetches nothing.
+    return settings if settings.pdf_engine == "models" else with_weights(settings)
 
 
 def _ocr(saved: dict[str, str]) -> Iterator[Finding]:

@@ -1,15 +1,18 @@
 """Composition root of the converter. It parses what strangers wrote, so it serves no requests."""
 
+import asyncio
+
 from kernel.cache import ParseCache
 from kernel.service import Env, Service
 from services.converter import handlers
 from services.converter.cell import ParseCell
 from services.converter.settings import ConverterSettings
+from services.converter.weights import with_weights
 
 
 async def build(env: Env) -> Service:
     """The converter with its parse cell."""
-    settings = ConverterSettings()
+    settings = await asyncio.to_thread(with_weights, ConverterSettings())
     cell = ParseCell(settings)
     return Service(
         "converter",

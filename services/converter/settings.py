@@ -1,6 +1,7 @@
 """Settings of the converter, read once at start."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, DirectoryPath, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -66,6 +67,11 @@ class ConverterSettings(BaseSettings):
         default=True, description="Read pages without text by tesseract, if installed"
     )
     accepted: frozenset[str] = Field(default=ACCEPTED, description="Languages taken in")
+    pdf_engine: Literal["auto", "heuristic", "models"] = Field(
+        default="auto",
+        description="auto: docling's models where they are on the machine, else our own layout and"
+        " tables; heuristic: always our own; models: fetched from the hub if need be",
+    )
     artifacts: DirectoryPath | None = Field(
         default=None,
         validation_alias=AliasChoices("KB_DOCLING_ARTIFACTS", "artifacts"),
