@@ -45,4 +45,5 @@ async def build(env: Env) -> Service:
         # at once the whole line was slower (eval/RESULTS.md).
         concurrency=max(env.settings.concurrency, 2),
         deps={"log": env.log, "blobs": env.blobs, "index": index, "cut_options": cut_options},
+        take_back=lambda event, _: handlers.take_back(event, index),
     )

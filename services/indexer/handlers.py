@@ -104,6 +104,12 @@ async def on_erased(event: Erased, *, index: Index) -> list[Event]:
     return []
 
 
+async def take_back(event: Event, index: Index) -> None:
+    """An attempt was cancelled: passages that it may have written are not left in the index."""
+    if isinstance(event, Chunked):
+        await index.restore(event)
+
+
 async def cleared_body(
     event: Event, body_sha256: str, meta_sha256: str, blobs: Blobs, log: Log
 ) -> tuple[str, BodyMeta]:

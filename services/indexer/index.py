@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.artifacts import Chunk, ChunkManifest, embedded_text
-from contracts.events import Chunked, Reinstated, Superseded, Window
+from contracts.events import Chunked, Indexed, Reinstated, Superseded, Window
 from kernel.blobs import Blobs
 from kernel.cache import EmbeddingCache
 from kernel.db import queries
 from kernel.embedder import Embedder
+from kernel.erasure import is_live
 from kernel.errors import KbError
 from kernel.keywords import analyse, tsvector
 from kernel.log import Log
@@ -173,9 +174,26 @@ class Index:
             "version_id": passages.event.version_id,
         }
         rows = await asyncio.to_thread(passages.rows, generation.number)
+        old = {r["point_id"] async for r in self.sql.points_of(connection, **version)}
+        if old - {r["point_id"] for r in rows}:  # another cut: points of the last one would stay
+            await self.vectors.delete_version(generation.collection, passages.event.version_id)
         await self.vectors.upsert(generation.collection, passages.points())
         await self.sql.drop_version_in(connection, **version)
         await self.sql.put_chunks(connection, rows)
+
+    async def restore(self, event: Chunked) -> None:
+        """Make the index say of a version what the log says: an attempt at it wrote passages and
+        was then cancelled."""
+        streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
+        envelopes = await self.log.streams(streams)
+        facts = [e.event() for e in envelopes if e.data["version_id"] == event.version_id]
+        cuts = {f.chunks_sha256: f for f in facts if isinstance(f, Chunked)}
+        indexed = [f.chunks_sha256 for f in facts if isinstance(f, Indexed)]
+        if indexed and is_live(event.version_id, envelopes):
+            received = await self.log.received(event)
+            await self.write(cuts[indexed[-1]], received.valid_from)
+        else:
+            await self.erase(event.project, event.version_id)
 
     async def revalidate(self, project: str, document_id: str) -> None:
         """Give the points of all versions of a document the windows that the log says."""

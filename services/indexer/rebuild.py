@@ -36,7 +36,9 @@ class Contents:
     position: int = 0
 
     def __post_init__(self) -> None:
+        self.cuts: dict[tuple[str, str], Chunked] = {}
         self.chunked: dict[str, Chunked] = {}
+        """Version id → the cut that is indexed, or the newest of one that never was."""
         self.valid_from: dict[str, datetime] = {}
         self.indexed: dict[str, str] = {}
         """Version id → name of the chunk manifest that was indexed last."""
@@ -49,9 +51,13 @@ class Contents:
             case DocumentReceived():
                 self.valid_from[event.version_id] = event.valid_from
             case Chunked():
-                self.chunked[event.version_id] = event
+                self.cuts[event.version_id, event.chunks_sha256] = event
+                if event.version_id not in self.indexed:
+                    self.chunked[event.version_id] = event
             case Indexed():
                 self.indexed[event.version_id] = event.chunks_sha256
+                # Not the newest cut: a later attempt may have been cancelled, or have failed.
+                self.chunked[event.version_id] = self.cuts[event.version_id, event.chunks_sha256]
             case Erased():
                 self.indexed.pop(event.version_id, None)
             case Superseded() | Reinstated():

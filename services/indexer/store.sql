@@ -56,6 +56,10 @@ SELECT DISTINCT version_id FROM read.chunk WHERE project = :project AND generati
 SELECT point_id FROM read.chunk WHERE project = :project AND generation = :generation
  ORDER BY point_id;
 
+-- name: points_of
+SELECT point_id FROM read.chunk
+ WHERE project = :project AND generation = :generation AND version_id = :version_id;
+
 -- name: projects
 SELECT project FROM read.active ORDER BY project;
 

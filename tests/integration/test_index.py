@@ -32,6 +32,7 @@ from services.indexer.handlers import (
     on_erased,
     on_scan_verdict,
     on_superseded,
+    take_back,
 )
 from services.indexer.index import EmbedderChanged, Index, WrongBytes
 from services.indexer.rebuild import NotVerified, rebuild
@@ -376,3 +377,55 @@ async def test_another_embedder_does_not_write_into_the_old_vectors(world: World
     index = Index(world.log, world.blobs, Other(), world.vectors)  # type: ignore[arg-type]
     with pytest.raises(EmbedderChanged, match="kb rebuild"):
         await on_chunked(event, index=index, **world.deps)
+
+
+NEWER = BODY.replace("Казна", "Највећа казна").replace("## Члан 6", "## Члан 6 Рокови")
+
+
+async def _point_ids(world: World) -> list[Any]:
+    collection = (await world.index.live("default")).collection
+    return await world.vectors.ids(collection)
+
+
+async def test_another_cut_of_a_version_leaves_no_points_of_the_one_before(world: World) -> None:
+    await world.indexed("a")
+    await world.indexed("a", NEWER)
+    assert await _point_ids(world) == sorted(r["point_id"] for r in await world.rows())
+
+
+async def test_an_attempt_that_is_over_leaves_the_passages_that_were_indexed(world: World) -> None:
+    await world.indexed("a")
+    before, points = await world.rows(), await _point_ids(world)
+    again = await world.chunked("a", NEWER)
+    await on_chunked(again, index=world.index, **world.deps)
+    assert await world.rows() != before
+    await take_back(again, world.index)
+    assert await world.rows() == before
+    assert await _point_ids(world) == points
+
+
+async def test_a_first_attempt_that_is_over_leaves_no_passage(world: World) -> None:
+    event = await world.chunked("a")
+    await on_chunked(event, index=world.index, **world.deps)
+    await take_back(event, world.index)
+    assert (await world.rows(), await _point_ids(world)) == ([], [])
+
+
+async def test_a_version_that_was_deleted_while_it_was_written_leaves_no_passage(
+    world: World,
+) -> None:
+    done = await world.indexed("a")
+    again = await world.chunked("a", NEWER)
+    ids = {k: getattr(done, k) for k in ("project", "document_id", "version_id", "source_id")}
+    await world.log.append([first(Erased(**ids, reason="request", blobs=1))])
+    await on_chunked(again, index=world.index, **world.deps)
+    await take_back(again, world.index)
+    assert (await world.rows(), await _point_ids(world)) == ([], [])
+
+
+async def test_a_rebuild_takes_the_cut_that_is_indexed_and_not_the_newest(world: World) -> None:
+    await world.indexed("a")
+    before = [r["chunk_id"] for r in await world.rows()]
+    await world.chunked("a", NEWER)
+    await rebuild(world.index, "default")
+    assert [r["chunk_id"] for r in await world.rows()] == before
