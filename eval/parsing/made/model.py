@@ -74,8 +74,11 @@ def _markdown(block: Block) -> str:
             return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
         case Items(entries, numbered):
             # Four blanks reach below either kind of mark.
-            mark = "1." if numbered else "-"
-            return "\n".join(f"{'    ' * (depth - 1)}{mark} {text}" for depth, text in entries)
+            marks = [f"{n}." if numbered else "-" for n in range(1, len(entries) + 1)]
+            lines = zip(marks, entries, strict=True)
+            return "\n".join(
+                f"{'    ' * (depth - 1)}{mark} {text}" for mark, (depth, text) in lines
+            )
 
 
 def report(words: Words, *, numbered: bool = True) -> Made:
