@@ -75,7 +75,8 @@ class Engine:
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout  # both are pipes
         watch = _Watch(process.pid, children_only=self._name == "ours")
-        late = threading.Timer(self._timeout, _kill, (process,))
+        over = threading.Event()
+        late = threading.Timer(self._timeout, lambda: (over.set(), _kill(process)))
         late.start()
         watch.start()
         started = time.perf_counter()
@@ -90,8 +91,10 @@ class Engine:
         watch.stop()
         if not line:
             self.close()
-            over = seconds >= self._timeout
-            answer = {"error": "timeout" if over else "died", "reason": f"after {seconds:.0f} s"}
+            answer = {
+                "error": "timeout" if over.is_set() else "died",
+                "reason": f"after {seconds:.0f} s",
+            }
         else:
             answer = json.loads(line)
         return Run(answer, seconds, watch.cpu_seconds, watch.peak / _MIB)

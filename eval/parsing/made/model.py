@@ -75,10 +75,8 @@ def _markdown(block: Block) -> str:
         case Items(entries, numbered):
             # Four blanks reach below either kind of mark.
             marks = [f"{n}." if numbered else "-" for n in range(1, len(entries) + 1)]
-            lines = zip(marks, entries, strict=True)
-            return "\n".join(
-                f"{'    ' * (depth - 1)}{mark} {text}" for mark, (depth, text) in lines
-            )
+            listed = zip(marks, entries, strict=True)
+            return "\n".join(f"{'    ' * (d - 1)}{mark} {text}" for mark, (d, text) in listed)
 
 
 def report(words: Words, *, numbered: bool = True) -> Made:
