@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from contracts.artifacts import BodyMeta, ParsedDocument, Span
+from kernel.media import PLAIN
 from services.converter.form import formed, marked
-from services.converter.headings import recover_headings
+from services.converter.laws import recover_law
 from services.converter.lines import Line, body_of, carried, cleaned, split
 from services.converter.noise import without_noise, without_page_edges
+from services.converter.papers import recover_paper
 
 CONVERTER = "canonical-2"
 """Name of this form; a new number whenever the same parse would give another body."""
@@ -39,7 +41,7 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     plain = marked(split(text))
     media_type = parsed.meta.media_type
     quiet = _quiet(without_page_edges(plain), media_type)
-    lines = _settled(recover_headings(quiet), media_type) or formed(plain)
+    lines = _settled(_headed(quiet, media_type), media_type) or formed(plain)
     # Not from the recovered headings: `Chapter I` is the title of no law.
     title = parsed.meta.title or _first_heading(quiet) or fallback_title.strip()[:500]
     spans = carried(parsed.spans, parsed.markdown, edits, lines)
@@ -50,11 +52,16 @@ def _quiet(lines: Sequence[Line], media_type: str) -> list[Line]:
     return formed(without_noise(formed(marked(lines)), media_type))
 
 
+def _headed(lines: list[Line], media_type: str) -> list[Line]:
+    law = recover_law(lines, indented=media_type == PLAIN)
+    return law if law is not None else recover_paper(lines)
+
+
 def _settled(lines: list[Line], media_type: str) -> list[Line]:
     """Another round changes nothing: what a heading or a gap uncovers is seen to as well."""
     for _ in range(_MOST_ROUNDS):
         before = [line.text for line in lines]
-        lines = recover_headings(_quiet(lines, media_type))
+        lines = _headed(_quiet(lines, media_type), media_type)
         if [line.text for line in lines] == before:
             break
     return lines

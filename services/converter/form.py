@@ -14,6 +14,10 @@ _RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _HEADING = re.compile(r"#{1,6} ")
 
 
+LONGEST_HEADING = 200
+"""Characters; a longer paragraph over a rule is not taken for a heading."""
+
+
 def is_heading(line: Line) -> bool:
     """Whether a line of the canonical form is an ATX heading."""
     return not line.code and _HEADING.match(line.text) is not None
@@ -101,6 +105,8 @@ def _atx(line: Line, heading: re.Match[str]) -> Line:
 def _heads(lines: Sequence[Line]) -> bool:
     """Whether the last line is a paragraph of one line, which an underline makes a heading."""
     if not lines or lines[-1].code or not _PARAGRAPH_START.match(lines[-1].text):
+        return False
+    if _RULE.match(lines[-1].text) or len(lines[-1].text) > LONGEST_HEADING:
         return False
     if len(lines) == 1:
         return True

@@ -1,173 +1,305 @@
-"""Words that head the parts of laws in the accepted languages, and their rank."""
+"""How the parts of laws and papers are headed in the accepted languages. Pure."""
 
 import re
-from collections.abc import Sequence
-
-from services.converter.form import is_heading, spaced
-from services.converter.lines import Line, joined
-
-# Highest first. Each line is one rank; forms as they stand at the start of a heading.
-_RANKS = (
-    r"book|buch|книга|knjiga",
-    r"part|teil|част|часть|део|дел|dio|deo|del(?=\s+[IVX\d])",
-    r"title|titel|дял|раздел|наслов|глава\s+наслов|naslov",
-    r"chapter|kapitel|глава|поглавље|поглавје|poglavlje|poglavje|glava",
-    r"section|abschnitt|раздел|секция|одељак|оддел|odjeljak|odsjek|odeljak|oddelek",
-    r"subsection|unterabschnitt|подраздел|пододдел|pododjeljak|pododeljak",
-    r"article|artikel|член|статья|члан|članak|clanak|član|clan|člen",
-    r"§{1,2}|paragraph",
-)
-_NUMBER = r"(?:\d+[a-zа-я]?|[IVXLCDM]+|[ІХ]+)(?:[.\-–]\d+)*"
-_ORDINAL = (
-    r"(?:first|second|third|fourth|fifth|erster|zweiter|dritter|vierter|fünfter|первая|вторая|"
-    r"третья|четвертая|първа|втора|трета|четвърта|прва|друга|трећа|трета|prva|druga|treća|tretja)"
-)
-_LEGAL = tuple(
-    re.compile(
-        # `Article 5`, `§ 12 Title`, `Члан 3.`, and the Slavic `5. člen`, `I. POGLAVJE`.
-        rf"^(?:(?:{words})\s*{_NUMBER}|{_NUMBER}\.?\s+(?:{words})|{_ORDINAL}\s+(?:{words}))"
-        r"(?=$|[\s.:,)\-–—])",
-        re.IGNORECASE,
-    )
-    for words in _RANKS
-)
-_NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,3}){0,4})\.?\s+(?=[^\W\d_a-zа-я])")
-_ROMAN = re.compile(r"^([IVX]{1,5})\.\s+(?=\S)")
-_LOWER_AFTER = re.compile(
-    r"^\S+\s+\S+\s*[,;]?\s+(?:of|der|des|die|von|на|от|и|shall|is|was|the|je|se)\b"
-)
+from typing import NamedTuple
 
 LONGEST = 160
-"""Characters; what is longer is no heading."""
+"""Characters; a line that is longer is no heading by its look alone."""
+
+LONGEST_TITLE = 250
+"""Characters of the title of an article or a chapter of a law."""
+
+ARTICLE = "article"
+PARAGRAPH = "§"
+ANNEX = "annex"
+
+# Highest first: rank, and forms as they stand at the start of a heading. What stands above what
+# differs between countries (`раздел`), so this is where a document that does not tell starts from.
+_UNITS: tuple[tuple[int, str], ...] = (
+    (0, "book|buch|книга|knjiga"),
+    (1, "part|teil|часть|част|део|дел|dio|deo|del"),
+    (2, "title|titel|дял|наслов|naslov"),
+    (3, "chapter|kapitel|hauptstück|глава|поглавље|поглавје|poglavlje|poglavje|glava"),
+    (4, "section|abschnitt|раздел|секция|секција|одељак|одјељак|одсек|одсјек|оддел|отсек|одделок|"
+        "odjeljak|odeljak|odsjek|odsek|oddelek"),
+    (5, "subsection|unterabschnitt|подраздел|пододдел|пододељак|подсекција|pododjeljak|"
+        "pododeljak|pododsek|pododdelek|titelabschnitt"),
+    (6, r"article|artikel|art\.?|статья|член|чл\.|члан|članak|clanak|čl\.|član|clan|člen"),
+    (7, "§{1,2}|paragraph|параграф|paragraf"),
+    (8, "annex|appendix|schedule|anhang|anlage|приложение|прилог|prilog|priloga|додатак|dodatak|"
+        "анекс|aneks"),
+)  # fmt: skip
+_ARTICLE_RANK, _PARAGRAPH_RANK, _ANNEX_RANK = 6, 7, 8
+_LEMMAS = {_ARTICLE_RANK: ARTICLE, _PARAGRAPH_RANK: PARAGRAPH, _ANNEX_RANK: ANNEX}
+
+# 1, 2, 3, … in words: stems, and the endings that they take.
+_ORDINALS: tuple[tuple[str, str], ...] = (
+    ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+     "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth", ""),
+    ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+     "sixteen seventeen eighteen nineteen twenty", ""),
+    ("erst zweit dritt viert fünft sechst siebt acht neunt zehnt elft zwölft dreizehnt vierzehnt "
+     "fünfzehnt sechzehnt siebzehnt achtzehnt neunzehnt zwanzigst", "e|er|es|en"),
+    ("първ втор трет четвърт пет шест седм осм девет десет единадесет дванадесет тринадесет "
+     "четиринадесет петнадесет шестнадесет седемнадесет осемнадесет деветнадесет двадесет",
+     "и|а|о"),
+    ("перв втор трет четверт пят шест седьм восьм девят десят одиннадцат двенадцат тринадцат "
+     "четырнадцат пятнадцат шестнадцат семнадцат восемнадцат девятнадцат двадцат",
+     "ый|ой|ий|ая|ья|ое|ье"),
+    ("прв друг трећ четврт пет шест седм осм девет десет једанаест дванаест тринаест четрнаест "
+     "петнаест шеснаест седамнаест осамнаест деветнаест двадесет", "и|а|о|е"),
+    ("прв втор трет четврт пет шест седм осм девет десет единаесет дванаесет тринаесет "
+     "четиринаесет петнаесет шеснаесет седумнаесет осумнаесет деветнаесет дваесет",
+     "и|а|о|ти|та|то"),
+    ("prv drug treć četvrt pet šest sedm osm devet deset jedanaest dvanaest trinaest četrnaest "
+     "petnaest šesnaest sedamnaest osamnaest devetnaest dvadeset", "i|a|o|e"),
+    ("prv drug tretj četrt pet šest sedm osm devet deset enajst dvanajst trinajst štirinajst "
+     "petnajst šestnajst sedemnajst osemnajst devetnajst dvajset", "i|a|o"),
+)  # fmt: skip
+
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+_AMOUNTS = (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1)
+_SIGNS = ("M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I")
+_LOOKALIKES = str.maketrans("ІХМС", "IXMC")
+_ROMAN = r"[IVXLCDMІХМС]{1,9}"
+_FIGURE = r"\d{1,4}(?:\s?(?:bis|ter|quater)\b(?!\s*\d)|\.?[a-zа-яđšžčćѓќљњџ]{1,2}(?![^\W\d_]))?"
+_PARTED = r"(?:[.\-–/^]\d{1,3})*"
+_END = r"(?![^\W_])"
+
+
+def _ordinal_values() -> dict[str, int]:
+    values: dict[str, int] = {}
+    for stems, endings in _ORDINALS:
+        for value, stem in enumerate(stems.split(), start=1):
+            for ending in endings.split("|"):
+                values.setdefault(stem + ending, value)
+    return values
+
+
+_ORDINAL_VALUES = _ordinal_values()
+_ORDINAL = "|".join(sorted(_ORDINAL_VALUES, key=len, reverse=True))
+_COMPOUND = r"(?:двадесет|дваесет|dvadeset)\s+(?:и|i)\s+"
+_WORDS = "(?:{})(?:(?<=[.§])|(?![^\\W\\d_]))".format(
+    "|".join(
+        f"(?P<u{rank}>{'|'.join(sorted(words.split('|'), key=len, reverse=True))})"
+        for rank, words in _UNITS
+    )
+)
+_MARK = re.compile(
+    rf"(?i:{_WORDS})(?:\s*(?:№|(?i:no|nr|br|бр|број|broj|št)(?:\.|(?=\s)))?\s*"
+    rf"(?:(?P<figure>{_FIGURE}{_PARTED}){_END}|(?P<roman>{_ROMAN}(?:\s?[A-Za-zА-Яа-я](?=[.\s]|$))?"
+    rf"{_PARTED}){_END}|(?P<letter>[A-ZА-ЯČĆĐŠŽ])(?=[.:)\s]|$)"
+    rf"|(?P<ordinal>(?i:(?:{_COMPOUND})?(?:{_ORDINAL}))){_END}))?"
+)
+_NUMBER_FIRST = re.compile(
+    rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))\.\s*|"
+    rf"(?P<ordinal>(?i:{_ORDINAL}))\s+)(?i:{_WORDS}){_END}"
+)
+_SOLE = re.compile(
+    r"(?i:(?:sole|only|einziger|единствен|единственная|jedini|edini|јединствени|единствен)\s+"
+    r"(?:article|artikel|paragraph|член|статья|članak|član|члан|člen))(?![^\W_])"
+)
+_ROMAN_ALONE = re.compile(rf"(?P<roman>{_ROMAN})(?:\.(?=\s|\D)|(?=\s[-–—]\s))\s*[-–—]?\s*(?=\S)")
+_THROUGH = re.compile(r"\s*(?:bis|und|to|and|[-–—])\s*(?:§\s*)?\d{1,4}[a-z]?(?![^\W_])")
+_SEPARATORS = re.compile(r"[\s.:)\]\-–—|]*")
+
+
+class Mark(NamedTuple):
+    """What a line is the head of: `Article 12a` is `("article", 6, 12, "a")`.
+
+    `unit` tells kinds apart; for what is above an article it is the word itself. `end`: where in
+    the line the mark ends; `title`: where what comes after it and a separator starts. `value` is
+    0 for what has no number.
+    """
+
+    unit: str
+    rank: int
+    value: int
+    suffix: str
+    end: int
+    title: int
+
+
+def legal_mark(text: str) -> Mark | None:
+    """The mark at the start of a line of a law; None if it starts otherwise.
+
+    The word must start with a capital, or stand behind its number: `5. člen`.
+    """
+    match = _NUMBER_FIRST.match(text) or (_MARK.match(text) if _capital(text) else None)
+    if match is None:
+        sole = _SOLE.match(text)
+        return _mark(text, ARTICLE, _ARTICLE_RANK, (1, ""), sole.end()) if sole else None
+    rank = next(rank for rank, _ in _UNITS if match[f"u{rank}"])
+    word = match[f"u{rank}"].lower()
+    value, suffix = _number(match)
+    end = match.end()
+    if value == 0:
+        # Only an annex may stand alone: the others have a number.
+        whole = rank == _ANNEX_RANK and not re.match(r"[^\W_]", text[end:])
+        return _mark(text, ANNEX, rank, (0, ""), end) if whole else None
+    if match[0].startswith("§§"):
+        through = _THROUGH.match(text, end)
+        end = through.end() if through else end
+    if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalnum():
+        end += 1
+    return _mark(text, _LEMMAS.get(rank, word), rank, (value, suffix), end)
+
+
+def roman_mark(text: str) -> Mark | None:
+    """`IV. Title`: how many laws head their chapters, and some papers their sections."""
+    match = _ROMAN_ALONE.match(text)
+    value = roman_value(match["roman"]) if match else 0
+    if match is None or value == 0:
+        return None
+    end = match.end("roman") + (text[match.end("roman")] == ".")
+    return Mark("roman", 3, value, "", end, match.end())
+
+
+def _capital(text: str) -> bool:
+    return text[:1].isupper() or text[:1] == "§"
+
+
+def _mark(text: str, unit: str, rank: int, number: tuple[int, str], end: int) -> Mark:
+    separator = _SEPARATORS.match(text, end)
+    return Mark(unit, rank, *number, end, separator.end() if separator else end)
+
+
+def _number(match: re.Match[str]) -> tuple[int, str]:
+    """Value and what follows it; value 0 if there is no number."""
+    groups = match.groupdict()
+    if groups["figure"]:
+        digits = re.match(r"\d+", groups["figure"])
+        return int(digits[0] if digits else 0), groups["figure"].lstrip("0123456789").strip()
+    if groups["roman"]:
+        roman = re.match(_ROMAN, groups["roman"])
+        value = roman_value(roman[0]) if roman else 0
+        return value, groups["roman"][roman.end() if roman else 0 :].strip()
+    if groups.get("letter"):
+        first = "A" if groups["letter"] <= "Z" else "А"
+        return ord(groups["letter"]) - ord(first) + 1, ""
+    if groups["ordinal"]:
+        words = groups["ordinal"].lower().split()
+        return _ORDINAL_VALUES.get(words[-1], 0) + (20 if len(words) > 1 else 0), ""
+    return 0, ""
+
+
+def roman_value(text: str) -> int:
+    """14 for `XIV`, also in Cyrillic letters; 0 for what is no Roman number."""
+    digits = [_ROMAN_DIGITS.get(letter, 0) for letter in text.translate(_LOOKALIKES)]
+    total = 0
+    for digit, after in zip(digits, [*digits[1:], 0], strict=False):
+        total += -digit if digit < after else digit
+    return total if text.translate(_LOOKALIKES) == roman(total) else 0
+
+
+def roman(value: int) -> str:
+    """`XIV` for 14; empty for 0 and less."""
+    signs = zip(_AMOUNTS, _SIGNS, strict=True)
+    out = ""
+    for amount, sign in signs:
+        times, value = divmod(value, amount) if value > 0 else (0, value)
+        out += sign * times
+    return out
+
+
+# --- titles and sentences ---------------------------------------------------------------------
+
+# Words with a capital that go on after a reference: `§ 5 Absatz 2 gilt`, `Статья 5 Закона`.
+_REFERENCE = re.compile(
+    r"(?:Abs|Absatz|Absätze|Unterabs|Unterabsatz|Satz|Sätze|Nr|Nrn|Nummer|Nummern|Buchst|Buchstabe|"
+    r"Buchstaben|Halbsatz|Ziff|Ziffer|Alt|Alternative|Var|Variante|Rn|Rdnr|i\.\s?V\.\s?m|iVm|ff?|"
+    r"Закона|Федерального|Кодекса|Конституции|Гражданского|Налогового|Уголовного|Трудового|Семейного|"
+    r"Регламента|Договора|Договорот|Правил|Устава|Законика|Правилника|Уредбе|Директиве|"
+    r"Zakona|Zakonika|Ustava|Ustave|Ugovora|Uredbe|Direktive|Pravilnika|Pogodbe|Pravilnik|Povelje|"
+    r"Paragraph|Paragraphs|Point|Regulation|Directive|Convention|Charter"
+    r")(?![^\W_])\.?"
+)
+_CODE = re.compile(r"(?:[A-ZА-Я]{2,5}|[A-Z]+[a-z]{1,2}[A-Z]+|DS-GVO)(?=$|[\s,;.)])")
+_NUMBERED_PARAGRAPH = re.compile(r"\(\d{1,3}[a-zа-я]?\)")
+_VERB = re.compile(
+    r"\b(?:shall|applies|gilt|gelten|findet|применяется|применяются|прилага(?:т)?\s|примењује\s+се|"
+    r"се\s+применува|primjenjuje\s+se|primenjuje\s+se|se\s+uporablja)\b",
+    re.IGNORECASE,
+)
+
+
+def reads_as_title(text: str, head: str = "") -> bool:
+    """Whether what follows `Article 5` (`head`) on its line is a title, not more of a sentence."""
+    if not text or len(text) > LONGEST_TITLE or text[-1] in ".,;:":
+        return False
+    first = text.lstrip("(\"'„»«“‘[*_")[:1]
+    if not (first.isupper() or first.isdigit() or text[0] in "(["):
+        return False
+    if _REFERENCE.match(text) or _VERB.search(text) or _NUMBERED_PARAGRAPH.match(text):
+        return False
+    # `Article 5 GDPR`, but not a law that shouts: `CHAPTER I SCOPE`.
+    short = _CODE.match(text) and (len(text.split()) == 1 or not text.isupper())
+    return not short or (head.isupper() and text.isupper())
 
 
 def legal_rank(text: str) -> int | None:
-    """0 for a book … 7 for a paragraph sign; None when `text` does not start like that."""
-    for rank, pattern in enumerate(_LEGAL):
-        if pattern.match(text):
-            return rank
-    return None
+    """0 for a book … 7 for a paragraph sign, 8 for an annex; None for what starts otherwise."""
+    mark = legal_mark(text)
+    return mark.rank if mark else None
 
 
 def is_legal_heading(text: str) -> bool:
     """A line such as `Article 5`, `§ 7 Begriffe` or `Члан 12.`, and not a sentence about one."""
     line = text.strip()
-    if len(line) > LONGEST or legal_rank(line) is None or "\n" in line:
+    mark = legal_mark(line) if len(line) <= LONGEST and "\n" not in line else None
+    if mark is None or mark.value == 0:
         return False
-    words = line.split()
-    if len(words) <= 3:
-        return not line.endswith((",", ";"))
-    if line.endswith((".", ",", ";", ":")) or _LOWER_AFTER.match(line):
-        return False
-    third = words[2].lstrip('(–—-"„»')
-    return len(words) <= 16 and (third[:1].isupper() or not third[:1].isalpha())
+    return mark.end == len(line) or reads_as_title(line[mark.title :], line[: mark.end])
+
+
+# --- headings without a number ----------------------------------------------------------------
+
+_PREAMBLE = re.compile(
+    r"(?:preamble|präambel|преамбюл|преамбула|преамбул|preambula|увод|uvod|вовед|eingangsformel|"
+    r"schlu(?:ss|ß)formel)",
+    re.IGNORECASE,
+)
+_RECITALS = re.compile(
+    r"(?:whereas|recitals|in erwägung nachstehender gründe|erwägungsgründe|като имат предвид,? че|"
+    r"като има предвид,? че|съображения|budući da|uzimajući u obzir(?: sljedeće)?|"
+    r"ob upoštevanju naslednjega|uvodne izjave|имајући у виду|imajući u vidu|имајќи предвид дека|"
+    r"принимая во внимание(?: следующее)?)\s?:?",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"(?:(?:(?:transitional|final|closing)(?: and )?){1,2} provisions|"
+    r"(?:übergangs- und )?schlu(?:ss|ß)(?:bestimmungen|vorschriften)|übergangsvorschriften|"
+    r"(?:(?:преходни|заключителни|допълнителни)(?: и )?){1,2}\s?разпоредби|"
+    r"(?:допълнителна|преходна|заключителна) разпоредба|"
+    r"(?:(?:заключительные|переходные)(?: и )?){1,2}\s?положения|"
+    r"(?:(?:прелазне|завршне)(?: и )?){1,2}\s?одредбе|"
+    r"(?:(?:преодни|завршни)(?: и )?){1,2}\s?одредби|"
+    r"(?:(?:prijelazne|prelazne|završne)(?: i )?){1,2}\s?odredbe|"
+    r"(?:(?:prehodn[ei]|končn[ei])(?: in )?){1,2}\s?določb[ei])",
+    re.IGNORECASE,
+)
+
+
+def named_part(text: str) -> bool:
+    """A preamble, the recitals or the final provisions of a law: a heading without a number."""
+    short = text.rstrip(".:") if len(text) < 80 else ""
+    return bool(short) and any(p.fullmatch(short) for p in (_PREAMBLE, _RECITALS, _CLOSING))
+
+
+# --- papers -----------------------------------------------------------------------------------
+
+_NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,3}){0,4})\.?\s+(?=[^\W\d_a-zа-я])")
 
 
 def number_depth(text: str) -> int | None:
     """1 for `2 Method` or `IV. Method`, 3 for `2.1.4 Data`; None for text without a number."""
+    parts = number_parts(text)
+    if parts is not None:
+        return len(parts)
+    return 1 if re.match(r"[IVX]{1,5}\.\s+\S", text) else None
+
+
+def number_parts(text: str) -> tuple[int, ...] | None:
+    """`(2, 1, 4)` for `2.1.4 Data`."""
     match = _NUMBERED.match(text)
-    if match:
-        return match[1].count(".") + 1
-    return 1 if _ROMAN.match(text) else None
-
-
-# --- recovery ---------------------------------------------------------------------------------
-
-_PREAMBLE = re.compile(
-    r"^(?:preamble|präambel|преамбюл|преамбула|преамбул|preambula)$", re.IGNORECASE
-)
-_ARTICLE_RANK = 6
-_LEAST = 3
-_ENOUGH_TEXT = 80
-
-
-def recover_headings(lines: Sequence[Line]) -> list[Line]:
-    """Headings for a law or a numbered paper that came without any.
-
-    Nothing is done to a text that has more than a title and one heading.
-    """
-    known = [n for n, line in enumerate(lines) if is_heading(line)]
-    if len(known) > 2 or any(line.code for line in lines):
-        return list(lines)
-    texts = [line.text for line in lines]
-    top = max((len(texts[n].split(" ")[0]) for n in known), default=0)
-    ranks = _legal_lines(texts) or _numbered_lines(texts)
-    if not ranks:
-        return list(lines)
-    order = sorted(set(ranks.values()))
-    titled = _titled(texts, ranks)
-    out: list[Line] = []
-    skip = -1
-    for number, line in enumerate(lines):
-        if number <= skip:
-            continue
-        if number not in ranks:
-            out.append(line)
-            continue
-        parts: list[Line | str] = [line.stripped()]
-        follow = _next_text(texts, number)
-        if titled and follow is not None and _is_title(texts[follow], follow, ranks):
-            parts, skip = [*parts, " ", lines[follow].stripped()], follow
-        level = min(top + 1 + order.index(ranks[number]), 6)
-        out += [Line(""), joined(["#" * level + " ", *parts]), Line("")]
-    return spaced(out)
-
-
-def _legal_lines(lines: list[str]) -> dict[int, int]:
-    """Line numbers and ranks of headings of a law, if there are enough of them."""
-    ranks: dict[int, int] = {}
-    for number, line in enumerate(lines):
-        rank = legal_rank(line.strip())
-        if rank is not None and is_legal_heading(line):
-            ranks[number] = rank
-        elif _PREAMBLE.match(line.strip()):
-            ranks[number] = _ARTICLE_RANK
-    counts = [sum(rank == other for other in ranks.values()) for rank in ranks.values()]
-    return ranks if max(counts, default=0) >= _LEAST else {}
-
-
-def _numbered_lines(lines: list[str]) -> dict[int, int]:
-    """Line numbers and depths of `1 Introduction`, `2 Method`, … with text between them."""
-    found: list[tuple[int, int, int]] = []
-    text = _ENOUGH_TEXT
-    for number, line in enumerate(lines):
-        match = _NUMBERED.match(line)
-        alone = not _line_at(lines, number - 1) and not _line_at(lines, number + 1)
-        if match and alone and len(line) < _ENOUGH_TEXT and line[-1:] not in ".,;:?!":
-            found.append((number, int(match[1].split(".")[0]), match[1].count(".") + 1))
-            if text < _ENOUGH_TEXT and match[1].count(".") == 0:
-                return {}
-            text = 0
-        text += len(line)
-    chapters = [value for _, value, depth in found if depth == 1]
-    if len(chapters) < _LEAST or chapters != list(range(1, len(chapters) + 1)):
-        return {}
-    return {number: depth for number, _, depth in found}
-
-
-def _line_at(lines: list[str], number: int) -> str:
-    return lines[number].strip() if 0 <= number < len(lines) else ""
-
-
-def _next_text(lines: list[str], number: int) -> int | None:
-    return next(
-        (n for n in range(number + 1, min(number + 4, len(lines))) if lines[n].strip()), None
-    )
-
-
-def _is_title(line: str, number: int, ranks: dict[int, int]) -> bool:
-    text = line.strip()
-    return (
-        number not in ranks
-        and len(text) <= 120
-        and text[:1].isupper()
-        and text[-1:] not in ".,;:?!"
-        and not re.match(r"[-*+|>#\d(]", text)
-    )
-
-
-def _titled(lines: list[str], ranks: dict[int, int]) -> bool:
-    """Whether this law gives its articles a title on the next line: most of them have one."""
-    follows = [(n, _next_text(lines, n)) for n in ranks if ranks[n] == max(ranks.values())]
-    titles = sum(f is not None and _is_title(lines[f], f, ranks) for _, f in follows)
-    return titles * 5 >= len(follows) * 3
+    return tuple(map(int, match[1].split("."))) if match else None

@@ -9,14 +9,15 @@ from services.converter.headings import (
     is_legal_heading,
     legal_rank,
     number_depth,
-    recover_headings,
 )
+from services.converter.laws import recover_law
 from services.converter.lines import body_of, split
+from services.converter.papers import recover_paper
 
 
 def recovered(markdown: str) -> str:
     lines = formed(marked(split(markdown)))
-    return body_of(recover_headings(lines))
+    return body_of(recover_law(lines, indented=False) or recover_paper(lines))
 
 
 SENTENCE = "The text of this article is long enough to count as text and ends with a full stop."
@@ -96,9 +97,11 @@ def test_recovered_headings_stand_below_the_title() -> None:
     assert "\n## § 3\n" in recovered(law)
 
 
-def test_a_text_with_headings_is_left_alone() -> None:
-    law = "# A\n\n## B\n\n## C\n\n" + "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
-    assert recovered(law) == f"{law}\n"
+def test_a_manual_that_quotes_a_law_keeps_its_own_headings_only() -> None:
+    manual = "\n\n".join(f"## Step {name}\n\n{SENTENCE}" for name in "abcdefgh")
+    quoted = "\n\n".join(f"§ {n}\n\n{SENTENCE}" for n in range(1, 5))
+    text = f"# Manual\n\n{manual}\n\n{quoted}"
+    assert recovered(text) == f"{text}\n"
 
 
 def test_two_mentions_make_no_law() -> None:
