@@ -1,11 +1,10 @@
 """Our layout and table engines as docling plug-ins, and the PDF pipeline that they run in.
 
-Three traps of docling 2.143: its table factory imports torchvision, which needs CUDA's torch; its
-layout stage comes before OCR, so a scan has no words yet; its converter renders and sorts by rules
-that are made for the models. Hence a pipeline of its own stages around docling's parser and OCR.
+Two traps of docling 2.143: its table factory imports torchvision, which needs CUDA's torch; its
+converter renders and sorts by rules that are made for the models. Hence a pipeline of our own
+stages around docling's parser. Scans are read by `ocr.py` before a pipeline runs.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,21 +23,23 @@ from docling.datamodel.document import ConversionResult
 from docling.datamodel.pipeline_options import BaseLayoutOptions, BaseTableStructureOptions
 from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
-from docling.models.stages.layout.layout_postprocessing_model import LayoutPostprocessingModel
 from docling.pipeline import standard_pdf_pipeline
 from docling.pipeline.standard_pdf_pipeline import StandardPdfPipeline
 from docling_core.types.doc.base import BoundingBox
 from docling_core.types.doc.document import DoclingDocument
 from docling_core.types.doc.labels import DocItemLabel
+from docling_core.types.doc.page import BoundingRectangle, TextCell
 
 from services.converter.parsing.layout import Block, blocks_of_page
+from services.converter.parsing.ocr import Scan
 from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, document_of, table_data
-from services.converter.parsing.pdf_glyphs import Type
-from services.converter.parsing.pdf_words import Turn, rules_of, words_of
-from services.converter.parsing.probe import HiddenWord, Probe
+from services.converter.parsing.pdf_glyphs import Box, Type
+from services.converter.parsing.pdf_words import Turn, fields_of, rules_of, words_of
+from services.converter.parsing.probe import HiddenWord, PageProbe, Probe
 from services.converter.parsing.structure import Page as PageOfBlocks
 from services.converter.parsing.structure import structure
 from services.converter.parsing.tables import Table, table_in
+from services.converter.parsing.upright import Straight
 
 _LABELS = {
     "text": DocItemLabel.TEXT,
@@ -49,8 +50,6 @@ _LABELS = {
 }
 
 
-_OCR_SCALE = 3.0
-_OCR_PIXELS = 6_000_000
 _ROW = 24.0
 
 
@@ -74,7 +73,7 @@ class HeuristicLayout(BaseLayoutModel):
     requires_layout_postprocessing = False
 
     def __init__(self, **_: Any) -> None:
-        self.turns: dict[int, Turn] = {}
+        self.turns: dict[int, Straight] = {}
         self.probe: Probe | None = None
 
     @classmethod
@@ -96,8 +95,10 @@ class HeuristicLayout(BaseLayoutModel):
             return LayoutPrediction()
         turn = Turn.of(page)
         self.turns[page.page_no] = turn
-        words = words_of(page.parsed_page, turn, _type_of(self.probe, page.page_no))
-        blocks = blocks_of_page(words, rules_of(page, turn))
+        known = self.probe.pages[page.page_no - 1] if self.probe else PageProbe(0, 0)
+        words = words_of(page.parsed_page, turn, known.type)
+        fields = fields_of(known.beside.fields, turn)
+        blocks = blocks_of_page(words, rules_of(page, turn), fields)
         for block in blocks:
             block.settle()
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
@@ -118,20 +119,6 @@ class HeuristicTables(BaseTableStructureModel):
     ) -> Sequence[TableStructurePrediction]:
         """Structure of the tables of each page."""
         return [_table_prediction(page) for page in pages]
-
-
-class _AfterOcr(LayoutPostprocessingModel):
-    """Lays out scanned pages again, now that they have words."""
-
-    layout: HeuristicLayout
-
-    def postprocess_layout(
-        self, conv_res: ConversionResult, pages: Sequence[Page]
-    ) -> Sequence[LayoutPrediction]:
-        for page in pages:
-            if any(cell.from_ocr for cell in page.cells):
-                page.predictions.layout = self.layout.page_prediction(page)
-        return super().postprocess_layout(conv_res, pages)
 
 
 class _SeenOnly:
@@ -190,20 +177,31 @@ def _across(box: BoundingBox, unseen: HiddenWord) -> float:
     return min(box.r, unseen.box.right) - max(box.l, unseen.box.left)
 
 
-class _TextlessOnly:
-    """OCR for the pages that have no text of their own."""
+class _Read:
+    """In the place of docling's OCR: gives the pages that we read the words found on them."""
 
-    def __init__(self, engine: Any, wanted: frozenset[int]) -> None:
-        self._engine, self._wanted = engine, wanted
+    def __init__(self, scans: dict[int, Scan]) -> None:
+        self._scans = scans
 
     def __call__(self, conv_res: ConversionResult, pages: Iterable[Page]) -> Iterable[Page]:
         for page in pages:
-            if page.page_no in self._wanted and page.size is not None:
-                area = page.size.width * page.size.height
-                self._engine.scale = min(_OCR_SCALE, math.sqrt(_OCR_PIXELS / max(area, 1.0)))
-                yield from self._engine(conv_res, [page])
-            else:
-                yield page
+            scan = self._scans.get(page.page_no)
+            if scan is not None and page.parsed_page is not None:
+                page.parsed_page.word_cells = []
+                page.parsed_page.textline_cells = _cells(scan)
+            yield page
+
+
+def _cells(scan: Scan) -> list[TextCell]:
+    """Words where they lie on the page as it is shown."""
+    boxes = (scan.frame.back(Box(w.left, w.top, w.right, w.bottom)) for w in scan.words)
+    return [
+        TextCell(
+            index=index, rect=BoundingRectangle.from_bounding_box(box_of(box)),
+            text=word.text, orig=word.text, from_ocr=True,
+        )
+        for index, (word, box) in enumerate(zip(scan.words, boxes, strict=True))
+    ]  # fmt: skip
 
 
 class _Collection:
@@ -228,7 +226,7 @@ class Blocks:
     """Pages by number as the heuristic pipeline read them, and how each was turned for it."""
 
     pages: dict[int, PageOfBlocks] = field(default_factory=dict)
-    turns: dict[int, Turn] = field(default_factory=dict)
+    turns: dict[int, Straight] = field(default_factory=dict)
 
     def document(self, probe: Probe) -> DoclingDocument:
         """All pages as one document."""
@@ -239,11 +237,11 @@ class Blocks:
 class ProbedPdfPipeline(StandardPdfPipeline):
     """docling's pipeline, told by our probe what nobody sees.
 
-    Set `probe` and `ocr_pages` before a conversion; one conversion at a time in a process.
+    Set `probe` and `scans`, the pages read by OCR, before a conversion; one at a time in a process.
     """
 
     probe: ClassVar[Probe]
-    ocr_pages: ClassVar[frozenset[int]]
+    scans: ClassVar[dict[int, Scan]]
 
     def _init_models(self) -> None:
         super()._init_models()
@@ -252,6 +250,7 @@ class ProbedPdfPipeline(StandardPdfPipeline):
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         seen: Any = _SeenOnly(self._reading, self.probe)
         self.preprocessing_model = seen
+        self.ocr_model = _Read(self.scans)
         return super()._build_document(conv_res)
 
 
@@ -260,21 +259,9 @@ class HeuristicPdfPipeline(ProbedPdfPipeline):
 
     blocks: ClassVar[Blocks]
 
-    def _init_models(self) -> None:
-        super()._init_models()
-        layout: Any = self.layout_model
-        self.layout_postprocessing_model = _AfterOcr(
-            options=self.layout_postprocessing_model.options
-        )
-        self.layout_postprocessing_model.layout = layout
-        self._ocr_engine = self.ocr_model
-        # Full-page OCR must not stop docling from reading the text of the other pages.
-        self._reading.options.skip_cell_extraction = False
-
     def _build_document(self, conv_res: ConversionResult) -> ConversionResult:
         layout: Any = self.layout_model
         layout.turns, layout.probe = self.blocks.turns, self.probe
-        self.ocr_model = _TextlessOnly(self._ocr_engine, self.ocr_pages)
         collection: Any = _Collection(self.blocks)
         self.reading_order_model = collection
         return super()._build_document(conv_res)
@@ -301,10 +288,6 @@ def register(*, tables: bool) -> None:
 
 
 # --- clusters and tables -------------------------------------------------------------------------
-
-
-def _type_of(probe: Probe | None, page: int) -> Type:
-    return probe.pages[page - 1].type if probe is not None else Type(())
 
 
 def _cluster(number: int, block: Block) -> BlockCluster:

@@ -14,7 +14,6 @@ from PIL import Image
 
 from contracts.events import Reading
 from kernel.language import ACCEPTED, detect
-from services.converter.parsing.layout import Rule, Word
 from services.converter.parsing.ocr_engines import (
     CYRILLIC,
     LATIN,
@@ -25,6 +24,7 @@ from services.converter.parsing.ocr_engines import (
     rapid,
     tesseract,
 )
+from services.converter.parsing.pdf_shapes import Rule, Word
 from services.converter.parsing.upright import (
     Frame,
     dark_on_light,
@@ -33,6 +33,7 @@ from services.converter.parsing.upright import (
     turned,
     without_rules,
 )
+from services.converter.settings import ParseOptions
 
 _GOOD = 0.6
 _SURE_TURN = 4.0
@@ -80,6 +81,17 @@ class _Text:
 def engines() -> tuple[Tesseract | None, Rapid | None]:
     """The engines that are on this machine."""
     return tesseract(), rapid()
+
+
+def told_engines(options: ParseOptions) -> str:
+    """For the journal: by what pages are read, or why they are not."""
+    if not options.ocr:
+        return "not read: OCR is switched off"
+    names = [engine.name for engine in engines() if engine is not None]
+    if not names:
+        return "not read: neither tesseract nor rapidocr is installed"
+    missing = "" if len(names) == 2 else " alone: the other engine is not installed"
+    return f"read by {' and '.join(names)}{missing}"
 
 
 class PageReader:

@@ -10,19 +10,20 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Span
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
-from services.converter.parsers import has_table_models, tesseract_version
+from services.converter.parsers import has_table_models
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
+from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
+from services.converter.parsing.scans import page_of, read_pages
 from services.converter.settings import ParseOptions
 
 if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
-OCR_LANGUAGES = ["eng", "deu", "bul", "rus", "srp", "srp_latn", "mkd", "hrv", "slv"]
 _FEW_LETTERS = 12
 _SLICE = 100
 _MOST_RETRIES = 40
@@ -30,24 +31,22 @@ _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
 
 
 def parse_pdf(path: Path, options: ParseOptions) -> Parse:
-    """A PDF with text, or a scan where tesseract is installed.
+    """A PDF; pages without text are read by OCR.
 
     Raises:
         Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`, `no-text`.
     """
     found = probe(path, options)
     textless = _textless(found)
-    ocr = bool(textless) and options.ocr and bool(tesseract_version())
-    documents, missing = _convert(path, found, textless if ocr else frozenset(), options)
+    scans = _scans(path, textless if options.ocr else frozenset())
+    documents, missing = _convert(path, found, scans, options)
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
+    told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
     if not re.search(r"\w", markdown):
-        unread = bool(textless) and not tesseract_version()
-        reason = "no page has text" + (", and tesseract is not installed" if unread else "")
-        raise Refusal("no-text", reason)
+        raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
     if textless:
-        done = "read by tesseract" if ocr else "not read: tesseract is not installed"
-        warnings.append(f"pages without text {_ranges(textless)}: {done}")
+        warnings.append(told)
     meta = BodyMeta(
         title=told_title(line(found.info.get("Title"))),
         language=UNKNOWN,
@@ -59,7 +58,18 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     document = ParsedDocument(
         markdown=markdown, hidden=tuple(_hidden(found)), meta=meta, spans=spans
     )
-    return Parse(document, warnings, missing_pages=tuple(sorted(missing)))
+    return Parse(
+        document, warnings,
+        missing_pages=tuple(sorted(missing)),
+        readings=tuple(scan.reading for _, scan in sorted(scans.items())),
+    )  # fmt: skip
+
+
+def _scans(path: Path, numbers: frozenset[int]) -> dict[int, Scan]:
+    """The pages of those numbers on which something could be read."""
+    if not numbers:
+        return {}
+    return {n: scan for n, scan in read_pages(path, sorted(numbers)) if scan is not None}
 
 
 def _markdown(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
@@ -93,10 +103,12 @@ def _ranges(numbers: frozenset[int]) -> str:
 
 
 def _hidden(found: Probe) -> list[HiddenText]:
-    """Hidden words, those that follow one another as one text; then the document's properties."""
+    """Hidden words, those that follow one another as one text; notes; the document's properties."""
     texts: list[HiddenText] = []
     for page in found.pages:
         texts += _hidden_of_page(page)
+        texts += [HiddenText(kind="comment", text=note) for note in page.beside.notes]
+        texts += [HiddenText(kind="invisible-style", text=value) for value in page.beside.unseen]
     values = (
         line(value) for key, value in found.info.items() if key not in {"CreationDate", "ModDate"}
     )
@@ -122,7 +134,7 @@ def _date(value: str) -> str | None:
 
 
 def _convert(
-    path: Path, found: Probe, ocr_pages: frozenset[int], options: ParseOptions
+    path: Path, found: Probe, scans: dict[int, Scan], options: ParseOptions
 ) -> tuple[list["DoclingDocument"], frozenset[int]]:
     """The document in parts, and the numbers of the pages that could not be read.
 
@@ -138,16 +150,19 @@ def _convert(
     retries = _MOST_RETRIES
     for first in range(1, pages + 1, _SLICE):
         wanted = range(first, min(first + _SLICE, pages + 1))
-        document, read = _convert_slice(path, found, ocr_pages, options, wanted)
+        document, read = _convert_slice(path, found, scans, options, wanted)
         documents.append(document)
         for number in sorted(set(wanted) - read)[:retries]:
             retries -= 1
-            document, again = _convert_slice(
-                path, found, ocr_pages, options, range(number, number + 1)
-            )
+            document, again = _convert_slice(path, found, scans, options, range(number, number + 1))
             documents.append(document)
             read |= again
         lost |= set(wanted) - read
+    if options.artifacts is None:
+        # What was read from a picture needs nothing of docling.
+        lost -= scans.keys()
+        blocks.pages.update((n, page_of(scan)) for n, scan in scans.items())
+        blocks.turns.update((n, scan.frame) for n, scan in scans.items())
     if len(lost) == pages:
         raise Refusal("corrupt-document", "the PDF cannot be read")
     if options.artifacts is None:
@@ -156,7 +171,7 @@ def _convert(
 
 
 def _convert_slice(
-    path: Path, found: Probe, ocr_pages: frozenset[int], options: ParseOptions, wanted: range
+    path: Path, found: Probe, scans: dict[int, Scan], options: ParseOptions, wanted: range
 ) -> tuple["DoclingDocument", set[int]]:
     """A document of the `wanted` pages, and the numbers of those that were read."""
     from docling.exceptions import ConversionError
@@ -164,8 +179,8 @@ def _convert_slice(
     from services.converter.parsing.docling_plugin import ProbedPdfPipeline
 
     ProbedPdfPipeline.probe = found
-    ProbedPdfPipeline.ocr_pages = ocr_pages
-    converter = _converter(options.artifacts, bool(ocr_pages))
+    ProbedPdfPipeline.scans = scans if options.artifacts else {}
+    converter = _converter(options.artifacts)
     span = (wanted.start, wanted.stop - 1)
     try:
         result = converter.convert(path, raises_on_error=False, page_range=span)
@@ -179,24 +194,18 @@ def _convert_slice(
 
 
 @lru_cache(maxsize=2)
-def _converter(artifacts: Path | None, ocr: bool) -> Any:
+def _converter(artifacts: Path | None) -> Any:
     """A converter; building one loads the models, so it is kept."""
     from docling.datamodel.accelerator_options import AcceleratorDevice, AcceleratorOptions
     from docling.datamodel.backend_options import ThreadedDoclingParseBackendOptions
     from docling.datamodel.base_models import InputFormat
-    from docling.datamodel.pipeline_options import (
-        HeadingHierarchyOptions,
-        OcrMode,
-        PdfPipelineOptions,
-        TesseractCliOcrOptions,
-    )
+    from docling.datamodel.pipeline_options import HeadingHierarchyOptions, PdfPipelineOptions
     from docling.document_converter import DocumentConverter, PdfFormatOption
 
     from services.converter.parsing import docling_plugin as plugin
 
     pipeline = PdfPipelineOptions(
-        do_ocr=ocr,
-        ocr_options=TesseractCliOcrOptions(lang=OCR_LANGUAGES, mode=OcrMode.FULL_PAGE),
+        do_ocr=False,
         accelerator_options=AcceleratorOptions(num_threads=2, device=AcceleratorDevice.CPU),
         queue_max_size=2,
         layout_batch_size=1,
@@ -213,8 +222,6 @@ def _converter(artifacts: Path | None, ocr: bool) -> Any:
     else:
         kind = plugin.ProbedPdfPipeline
         pipeline.artifacts_path = artifacts
-        # Only regions without text: the mode for whole pages would read every page again.
-        pipeline.ocr_options.mode = OcrMode.PDF_AWARE_LAYOUT_REGIONS
         pipeline.heading_hierarchy_options = HeadingHierarchyOptions(enabled=True)
         # The levels are told from the type that the parsed pages show.
         pipeline.generate_parsed_pages = True

@@ -13,12 +13,13 @@ from services.converter.parsing.pdf_glyphs import Box
 from services.converter.parsing.pdf_words import Turn
 from services.converter.parsing.structure import Element, Page
 from services.converter.parsing.tables import Table
+from services.converter.parsing.upright import Straight
 
 UPRIGHT = Turn(0, 0, 0)
 
 
 def document_of(
-    elements: Sequence[Element], pages: Sequence[Page], turns: dict[int, Turn]
+    elements: Sequence[Element], pages: Sequence[Page], turns: dict[int, Straight]
 ) -> DoclingDocument:
     """`elements` as a document; `turns` are those by which the pages were set upright."""
     document = DoclingDocument(name="document")
@@ -28,7 +29,9 @@ def document_of(
     return document
 
 
-def _fill(document: DoclingDocument, elements: Sequence[Element], turns: dict[int, Turn]) -> None:
+def _fill(
+    document: DoclingDocument, elements: Sequence[Element], turns: dict[int, Straight]
+) -> None:
     group: Any = None
     for element in elements:
         places = list(_provenance(element, turns))
@@ -56,7 +59,7 @@ def _fill(document: DoclingDocument, elements: Sequence[Element], turns: dict[in
         item.prov = places
 
 
-def _provenance(element: Element, turns: dict[int, Turn]) -> Iterable[ProvenanceItem]:
+def _provenance(element: Element, turns: dict[int, Straight]) -> Iterable[ProvenanceItem]:
     ends = [*(part.start for part in element.parts[1:]), len(element.text)]
     for part, end in zip(element.parts, ends, strict=True):
         turn, block = turns.get(part.page, UPRIGHT), part.block
@@ -64,7 +67,7 @@ def _provenance(element: Element, turns: dict[int, Turn]) -> Iterable[Provenance
         yield ProvenanceItem(page_no=part.page, bbox=box_of(shown), charspan=(part.start, end))
 
 
-def table_data(table: Table, turn: Turn) -> TableData:
+def table_data(table: Table, turn: Straight) -> TableData:
     """A table with the boxes of its cells as they are shown."""
     cells = [
         TableCell(

@@ -5,9 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from services.converter.parsing.layout import Rule, Word
+from services.converter.parsing.fitting import FormField
 from services.converter.parsing.marks import unmarked
+from services.converter.parsing.pdf_fields import Field
 from services.converter.parsing.pdf_glyphs import BOLD, MONO, SLANTED, Box, Font, Type, turned
+from services.converter.parsing.pdf_shapes import Rule, Word
 
 _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
 _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
@@ -43,9 +45,8 @@ class Turn:
 
 
 def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
-    """Words of a page; on a scan those that OCR read. `kind` knows how they are set."""
-    scanned = any(cell.from_ocr for cell in parsed.textline_cells)
-    cells = (parsed.textline_cells if scanned else parsed.word_cells)[:_MOST_WORDS]
+    """Words of a page. `kind` knows how they are set."""
+    cells = parsed.word_cells[:_MOST_WORDS]
     boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
     words: list[Word] = []
     for cell, box, font in zip(cells, boxes, kind.at(boxes), strict=True):
@@ -55,11 +56,9 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
         word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*box), font)
         angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
         word.upright = min(angle, math.pi - angle) < _STRAIGHT
-        if font is None or scanned:
+        if font is None:
             word.size = word.bottom - word.top if word.upright else word.right - word.left
         words.append(word)
-    if scanned:
-        _even_sizes(words)
     return words
 
 
@@ -87,22 +86,13 @@ def _word(text: str, name: str, box: Box, font: Font | None) -> Word:
     )  # fmt: skip
 
 
-def _even_sizes(words: Sequence[Word]) -> None:
-    """Boxes that OCR draws are as high as their letters: a line's tallest speak for the line."""
-    line: list[Word] = []
-    for word in [*sorted(words, key=lambda w: w.top + w.bottom), None]:
-        if line and (word is None or word.middle > line[0].bottom):
-            heights = sorted(w.bottom - w.top for w in line)
-            size = float(round(heights[int(0.8 * (len(heights) - 1))] * 1.15))
-            for one in line:
-                one.size = size
-            line = []
-        if word is not None:
-            line.append(word)
-
-
 def rules_of(page: Any, turn: Turn) -> list[Rule]:
     """The thin lines that are drawn on a page."""
     backend = page._backend
     lines = backend.get_shape_lines() if backend is not None else None
     return [Rule(*turn.box(b.l, b.t, b.r, b.b)) for b in lines or ()]
+
+
+def fields_of(fields: Sequence[Field], turn: Turn) -> list[FormField]:
+    """Fields of a form on the turned page."""
+    return [FormField(*turn.box(*one.box), one.kind, one.value, one.name) for one in fields]

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from PIL import Image
 
-from services.converter.parsing.layout import Rule
-from services.converter.parsing.probe import Box
+from services.converter.parsing.pdf_glyphs import Box
+from services.converter.parsing.pdf_shapes import Rule
 
 _LEAST_SKEW, _MOST_SKEW = 0.15, 7.0
 _PROFILE_SIDE = 900
@@ -19,6 +19,14 @@ _MOST_RULES = 2000
 
 Pixels = Any
 """A grey picture: `numpy.ndarray` of uint8, rows first."""
+
+
+class Straight(Protocol):
+    """How a page was set straight."""
+
+    def back(self, box: Box) -> Box:
+        """Where a box of the straight page lies on the page as it is shown."""
+        ...
 
 
 class Frame(NamedTuple):

@@ -1,0 +1,55 @@
+"""Pages of a PDF as pictures, read by OCR."""
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pypdfium2 as pdfium
+from PIL import Image
+
+from services.converter.parsing.layout import blocks_of_page
+from services.converter.parsing.ocr import PageReader, Scan
+from services.converter.parsing.structure import Page
+
+_SCALE = 3.5
+_MOST_PIXELS = 8_000_000
+
+
+def read_pages(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Scan | None]]:
+    """Each page of `numbers` (from 1) as it was read; None for one that says nothing.
+
+    One page is in memory at a time: 252 dpi, or less on a page larger than A4.
+    """
+    reader = PageReader()
+    document = pdfium.PdfDocument(path)
+    try:
+        for number in numbers:
+            drawn = _drawn(document, number)
+            yield number, reader.read(drawn[0], number, drawn[1]) if drawn else None
+    finally:
+        document.close()
+
+
+def _drawn(
+    document: pdfium.PdfDocument, number: int
+) -> tuple[Image.Image, tuple[float, float]] | None:
+    """The page as it is shown, and its size in points."""
+    try:
+        page = document[number - 1]
+    except pdfium.PdfiumError:
+        return None
+    try:
+        width, height = page.get_size()
+        scale = min(_SCALE, math.sqrt(_MOST_PIXELS / max(1.0, width * height)))
+        bitmap = page.render(scale=scale, grayscale=True, may_draw_forms=False)
+        return bitmap.to_pil().copy(), (width, height)
+    finally:
+        page.close()
+
+
+def page_of(scan: Scan) -> Page:
+    """The blocks of a page that was read, on the page set straight."""
+    blocks = blocks_of_page(scan.words, scan.rules)
+    for block in blocks:
+        block.settle()
+    return Page(scan.reading.page, *scan.frame.size, blocks)
