@@ -19,13 +19,15 @@ from pydantic import ValidationError
 
 from contracts.artifacts import ParsedDocument
 from contracts.events import Reading
-from kernel.errors import Refusal
+from kernel.errors import Refusal, Retry
 from kernel.media import SUPPORTED
+from services.converter.child import NO_ROOM, READY
 from services.converter.parsers import parser_for
 from services.converter.settings import ConverterSettings, Limits
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.1
+_START_SECONDS = 120
 _HEADER_BYTES = 1024 * 1024
 _FATAL = frozenset({"parse-crash", "parse-memory"})
 _BROKEN = (OSError, EOFError, ValueError, TypeError, asyncio.LimitOverrunError)
@@ -90,6 +92,7 @@ class ParseCell:
                 `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-many-pages`,
                 `too-deep`, `invalid-encoding`, `no-text`, `parse-timeout`, `parse-memory`,
                 `parse-crash`.
+            Retry: the parser cannot start, or the disk is full.
         """
         request = {
             "path": self._admitted(path, media_type),
@@ -125,6 +128,8 @@ class ParseCell:
         healthy = False
         try:
             reply = await child.ask(request, self._limits)
+            if reply.header.get("code") == NO_ROOM:
+                raise Retry(f"parsing: {reply.header.get('reason', 'no room')}")
             if reply.header.get("code") in _FATAL:
                 raise _refusal(reply.header)
             healthy = not child.grown(self._limits)
@@ -202,7 +207,28 @@ class _Child:
         except BaseException:
             home.cleanup()
             raise
-        return cls(process, home)
+        child = cls(process, home)
+        try:
+            await child.come_up()
+        except BaseException:
+            await asyncio.shield(child.end())
+            raise
+        return child
+
+    async def come_up(self) -> None:
+        """Wait until the child says that it serves.
+
+        Raises:
+            Retry: it cannot start: the installation's fault, not a document's.
+        """
+        assert self._process.stdout  # noqa: S101 - a pipe
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                if await self._process.stdout.readline() == READY:
+                    return
+        except TimeoutError as error:
+            raise Retry(f"the parser did not start within {_START_SECONDS} s") from error
+        raise Retry(f"the parser cannot start: it ended with {await self._process.wait()}")
 
     @property
     def alive(self) -> bool:
@@ -275,9 +301,11 @@ class _Child:
 
 
 def _environment(home: str) -> dict[str, str]:
-    """Nothing of the parent's environment but the path: it may hold secrets."""
+    """Nothing of the parent's environment but the path and the run: it may hold secrets."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
+        # What belongs to which stack: a supervisor that comes after a crash looks for it.
+        **({"KB_RUN_ID": os.environ["KB_RUN_ID"]} if "KB_RUN_ID" in os.environ else {}),
         "PYTHONPATH": str(_ROOT),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

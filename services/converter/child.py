@@ -1,10 +1,12 @@
 """The child process that parses: it gives up what it does not need, then serves its parent.
 
-`python -m services.converter.child MEMORY_BYTES CPU_SECONDS`; one JSON request a line on stdin; for
-each, on stdout, one JSON header line and `size` bytes: a `ParsedDocument`, then the `files`.
+`python -m services.converter.child MEMORY_BYTES CPU_SECONDS` says `ready` on stdout. Each request
+is one line of JSON on stdin; the answer is one JSON header line and `size` bytes: a
+`ParsedDocument`, then the `files`.
 """
 
 import ctypes
+import errno
 import hashlib
 import json
 import logging
@@ -28,7 +30,14 @@ Parser = Callable[[Path, str, ParseOptions], Parse]
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _STACK_BYTES = 64 * 1024 * 1024
+
+READY = b"ready\n"
+"""Said once, when the child has come up: before that no document is to blame."""
+
+NO_ROOM = "no-room"
+"""Code of a full disk: the machine's fault, not the document's."""
 
 
 def main(parse: Parser | None = None) -> None:
@@ -41,6 +50,8 @@ def main(parse: Parser | None = None) -> None:
     # A thread, because only a thread's stack can be made large enough for deep recursion in C.
     threading.stack_size(_STACK_BYTES)
     worker = threading.Thread(target=_serve, args=(parse or _parse, out, cpu_seconds))
+    out.write(READY)
+    out.flush()
     worker.start()
     worker.join()
 
@@ -93,7 +104,8 @@ def _answer(parse: Parser, request: dict[str, Any]) -> tuple[dict[str, Any], byt
     except RecursionError:
         return {"code": "too-deep", "reason": "nested too deeply"}, b""
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library raise
-        return {"code": "parse-crash", "reason": _where(error)}, b""
+        full = isinstance(error, OSError) and error.errno in _NO_ROOM
+        return {"code": NO_ROOM if full else "parse-crash", "reason": _where(error)}, b""
     return _reply(parsed)
 
 

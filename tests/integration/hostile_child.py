@@ -1,6 +1,7 @@
 """A parsing child that does what the document says: the worst that a document could make it do."""
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -37,6 +38,8 @@ def obey(  # noqa: C901 - a list of crimes
             # The signal may reach another thread a moment later.
             os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(600)
+        case "full":
+            raise OSError(errno.ENOSPC, "text of the document")
         case "raise":
             raise ValueError("text of the document")
         case "recurse":
