@@ -13,6 +13,8 @@ from cli import stack
 from cli.convert import convert
 from cli.datadir import DataDir
 from cli.doctor import doctor
+from cli.jobs import app as jobs_app
+from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, raw
 from cli.project import app as project_app
 
@@ -23,8 +25,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body.")
+doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body, delete.")
 app.add_typer(doc, name="doc")
+app.add_typer(jobs_app, name="job")
+doc.command("delete")(delete)
 app.add_typer(project_app, name="project")
 
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]

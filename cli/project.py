@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.client import call
 from cli.datadir import DataDir
 from cli.output import CliError, out, raw
 
@@ -55,6 +54,8 @@ def set_(
 
 def _call(data: Path, method: str, project: str, **options: Any) -> Any:
     from urllib.parse import quote
+
+    from cli.client import call
 
     path = f"/projects/{quote(project, safe='')}"
     return call(DataDir(data.absolute()), method, path, **options)

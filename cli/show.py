@@ -12,10 +12,12 @@ from contracts.http import (
     DocumentView,
     Hit,
     JobPage,
+    JobView,
     Journal,
     Places,
     QueryReply,
     RebuildReply,
+    Relative,
     VersionView,
 )
 
@@ -50,10 +52,33 @@ def document(view: DocumentView) -> None:
         until = f"{version.valid_until:%Y-%m-%d}" if version.valid_until else ""
         window = f"{version.valid_from:%Y-%m-%d} – {until:<10}"
         out(f"{mark} {version.version_id}  {window}  {version.status}")
+    _family(view)
+
+
+def _family(view: DocumentView) -> None:
+    """What it is attached to, what is attached to it, what of that did not come in."""
+    if view.attached_to is not None:
+        out(f"attached to {_relative(view.attached_to)}")
+    for other in view.attachments:
+        out(f"+ {_relative(other)}")
+    for left in view.left_out:
+        name = clean(str(left.get("name")), one_line=True)
+        out(f"- {name}  {left.get('media_type') or 'unknown type'}  left out: {left.get('code')}")
+    more = sum(view.left_out_by_code.values()) - len(view.left_out)
+    if more > 0:
+        out(f"- {more} more left out")
+
+
+def _relative(other: Relative) -> str:
+    return f"{other.document_id}  {other.status:<10} {clean(other.name, one_line=True)}"
+
+
+_FAMILY = {"attached_to", "attachments", "left_out", "left_out_by_code"}
 
 
 def _facts(view: VersionView) -> dict[str, Any]:
-    facts = view.model_dump(exclude={"versions", "windows", "current"}, exclude_none=True)
+    apart = {"versions", "windows", "current", *_FAMILY}
+    facts = view.model_dump(exclude=apart, exclude_none=True)
     if view.error:
         facts["error"] = _error(view.error)
     return facts
@@ -93,6 +118,15 @@ def jobs(page: JobPage) -> None:
         out(f"{j.job_id}  {j.started_at:%Y-%m-%d %H:%M:%S}  {j.status:<10} {name}{error}")
 
 
+def job(view: JobView) -> None:
+    """Whose turn it is, until when, what happens next; the error."""
+    facts: dict[str, Any] = view.model_dump(exclude_none=True, exclude={"error", "progress"})
+    facts["progress"] = f"{view.progress:.0%}"
+    facts |= {k: str(v) for k, v in (view.error or {}).items() if k in ("code", "reason")}
+    for name, value in facts.items():
+        out(f"{name:<14} {clean(str(value), one_line=True)}")
+
+
 def journal(entries: Journal) -> None:
     """One line an event, oldest first."""
     for e in entries.entries:
@@ -100,13 +134,60 @@ def journal(entries: Journal) -> None:
 
 
 def event(cloud: Mapping[str, Any]) -> None:
-    """An event: position, time, type, and what is its own."""
+    """An event: position, time, type, and what is its own; lists that a person reads, below it."""
     type_ = str(cloud.get("type", "")).removeprefix("kb.")
     common = set(EVENTS["DocumentReceived"].model_fields) & set(EVENTS["Failed"].model_fields)
     data = {k: v for k, v in dict(cloud.get("data") or {}).items() if k not in common}
+    notes = _notes(type_, data)
     text = clean(json.dumps(data, ensure_ascii=False), one_line=True)
     when = str(cloud.get("time", ""))[:19]
     out(f"{cloud.get('position', ''):>6}  {when}  {type_:<17} {text[:300]}")
+    for line in notes:
+        out(f"{'':>27}  {clean(line, one_line=True)}")
+
+
+def _notes(type_: str, data: dict[str, Any]) -> list[str]:
+    """Takes out of `data` what is shown as lines: nothing of it is cut off."""
+    lines: list[str] = []
+    if type_ == "Parsed":
+        shares, missing = data.pop("shares", None), data.pop("missing_pages", None)
+        readings, warnings = data.pop("readings", None), data.pop("warnings", None)
+        if shares:
+            lines.append("languages: " + ", ".join(f"{k} {v:.0%}" for k, v in shares.items()))
+        if missing:
+            lines.append(f"pages that could not be read: {ranges(missing)}")
+        lines += _readings(readings or [])
+        lines += [f"warning: {w}" for w in warnings or []]
+    elif type_ == "AttachmentsReceived":
+        left = data.pop("left_out", None) or []
+        lines += [f"left out: {x['number']}. {x['name']} ({x['code']})" for x in left]
+    return lines
+
+
+def _readings(readings: list[dict[str, Any]]) -> list[str]:
+    """One line an engine whose text was kept: which pages, and the scores side by side."""
+    by_engine: dict[str, list[dict[str, Any]]] = {}
+    for reading in readings:
+        by_engine.setdefault(str(reading["engine"]), []).append(reading)
+    lines = []
+    for engine, kept in by_engine.items():
+        names = sorted({n for r in kept for n in r["scores"]})
+        means = [(name, [r["scores"][name] for r in kept if name in r["scores"]]) for name in names]
+        scores = ", ".join(f"{name} {sum(s) / len(s):.2f}" for name, s in means)
+        pages = ranges([int(r["page"]) for r in kept])
+        lines.append(f"OCR by {engine}: pages {pages}; mean scores there: {scores}")
+    return lines
+
+
+def ranges(numbers: list[int]) -> str:
+    """`1-3, 7` for 1, 2, 3, 7."""
+    spans: list[tuple[int, int]] = []
+    for n in sorted(set(numbers)):
+        if spans and n == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], n)
+        else:
+            spans.append((n, n))
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
 def rebuilt(reply: RebuildReply) -> None:

@@ -41,7 +41,7 @@ class Door:
         app.post("/documents")(self.post_document)
         app.get("/jobs/{job_id}")(self.get_job)
         app.get("/events")(self.get_events)
-        app.api_route("/{path:path}", methods=["GET", "POST"])(self.anything)
+        app.api_route("/{path:path}", methods=["GET", "POST", "PUT", "DELETE"])(self.anything)
         return app
 
     async def post_document(self, request: Request) -> Response:

@@ -230,6 +230,12 @@ class Fake:
             }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
+        @app.get("/documents/{key}/source")
+        @app.get("/documents/{key}/places")
+        async def places(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"places": []})
+
         @app.get("/documents/{key}/journal")
         async def journal(request: Request, key: str) -> Journal:
             return Journal(document_id=key, entries=self.entries)
@@ -291,6 +297,19 @@ class Fake:
         async def review(request: Request, key: str) -> JSONResponse:
             await self._note(request)
             return JSONResponse({"position": 9})
+
+        @app.delete("/documents/{key}")
+        @app.post("/jobs/{key}/cancel")
+        @app.post("/jobs/{key}/retry")
+        async def change(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"position": 10})
+
+        @app.get("/projects/{key}")
+        @app.put("/projects/{key}")
+        async def project(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"project": key})
 
         @app.post("/projections/read/rebuild")
         @app.post("/rebuild")
