@@ -30,8 +30,14 @@ ODS = _OPEN + "spreadsheet"
 ODP = _OPEN + "presentation"
 EPUB = "application/epub+zip"
 RTF = "application/rtf"
+PNG, JPEG, TIFF, GIF, WEBP, BMP = (
+    "image/png", "image/jpeg", "image/tiff", "image/gif", "image/webp", "image/bmp",
+)  # fmt: skip
+PICTURES = frozenset({PNG, JPEG, TIFF, GIF, WEBP, BMP})
 
-SUPPORTED: frozenset[str] = frozenset({MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, EML, MSG})
+SUPPORTED: frozenset[str] = PICTURES | frozenset(
+    {MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, EML, MSG}
+)
 """What the converter can read."""
 
 SNIFF_BYTES = 65536
@@ -47,11 +53,11 @@ _BY_NAME: dict[str, str] = {
     ".txt": PLAIN, ".text": PLAIN, ".log": PLAIN,
 }  # fmt: skip
 _MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"II*\x00", "image/tiff"),
-    (b"MM\x00*", "image/tiff"),
-    (b"GIF8", "image/gif"),
+    (b"\x89PNG\r\n\x1a\n", PNG),
+    (b"\xff\xd8\xff", JPEG),
+    (b"II*\x00", TIFF),
+    (b"MM\x00*", TIFF),
+    (b"GIF8", GIF),
     (b"\x1f\x8b", "application/gzip"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
@@ -112,11 +118,21 @@ def sniff(head: bytes, name: str) -> str:
         return _zip_kind(head, suffix)
     if head.startswith(OLE_MAGIC):
         return _ole_kind(head, suffix)
+    binary = _binary_kind(head)
+    if binary is not None:
+        return binary
+    text = _as_text(head)
+    return OCTETS if text is None else _text_kind(text, suffix)
+
+
+def _binary_kind(head: bytes) -> str | None:
     for magic, media_type in _MAGIC:
         if head.startswith(magic):
             return media_type
-    text = _as_text(head)
-    return OCTETS if text is None else _text_kind(text, suffix)
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return WEBP
+    # Two letters are not enough: its reserved fields are empty.
+    return BMP if head[:2] == b"BM" and head[6:10] == bytes(4) else None
 
 
 def _zip_kind(head: bytes, suffix: str) -> str:

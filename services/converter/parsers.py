@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN
 from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
@@ -22,6 +22,7 @@ _HTML_REVISION = 1
 _DOCX_REVISION = 1
 HEURISTIC_REVISION = 1
 _MODELS_REVISION = 1
+_OCR_REVISION = 1
 
 
 def parser_for(media_type: str, options: ParseOptions) -> str:
@@ -35,6 +36,8 @@ def parser_for(media_type: str, options: ParseOptions) -> str:
         return f"{docling}+docx-{_DOCX_REVISION}"
     if media_type == PDF:
         return docling + _pdf_engines(options)
+    if media_type in PICTURES:
+        return f"{docling}+heuristic-{HEURISTIC_REVISION}{_ocr_engines(options)}"
     return "none"
 
 
@@ -43,8 +46,18 @@ def _pdf_engines(options: ParseOptions) -> str:
     if options.artifacts:
         tables = "tableformer" if has_table_models() else f"tables-{HEURISTIC_REVISION}"
         layout = f"+heron-{_MODELS_REVISION}+{tables}"
-    ocr = tesseract_version() if options.ocr else ""
-    return layout + (f"+tesseract-{ocr}" if ocr else "")
+    return layout + _ocr_engines(options)
+
+
+def _ocr_engines(options: ParseOptions) -> str:
+    if not options.ocr:
+        return ""
+    names = [f"ocr-{_OCR_REVISION}"]
+    if tesseract_version():
+        names.append(f"tesseract-{tesseract_version()}")
+    if find_spec("rapidocr") is not None:
+        names.append(f"rapidocr-{version('rapidocr')}")
+    return "+" + "+".join(names)
 
 
 def has_table_models() -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernel.errors import Refusal
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
@@ -66,6 +66,12 @@ def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_mail(path, media_type, options)
 
 
+def _image(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.image import parse_image
+
+    return parse_image(path, media_type, options)
+
+
 _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     MARKDOWN: _text,
     PLAIN: _text,
@@ -76,4 +82,5 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     DOCX: _docx,
     EML: _mail,
     MSG: _mail,
+    **dict.fromkeys(PICTURES, _image),
 }
