@@ -76,7 +76,7 @@ class Engine:
         assert process.stdin and process.stdout  # both are pipes
         watch = _Watch(process.pid, children_only=self._name == "ours")
         over = threading.Event()
-        late = threading.Timer(self._timeout, lambda: (over.set(), _kill(process)))
+        late = threading.Timer(self._timeout, _end_late, (process, over))
         late.start()
         watch.start()
         started = time.perf_counter()
@@ -173,6 +173,11 @@ def _peak(pid: int) -> float:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024.0
     return 0.0
+
+
+def _end_late(process: "subprocess.Popen[bytes]", over: threading.Event) -> None:
+    over.set()
+    _kill(process)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

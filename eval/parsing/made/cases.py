@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eval.parsing.made import hostile, office, pdf, web
-from eval.parsing.made.model import Heading, Made, Paragraph, law, long_table, report
+from eval.parsing.made.model import Heading, Made, Paragraph, law, long_table, paper, report, tables
 from eval.parsing.made.texts import WORDS, Words
 from eval.parsing.sets import Case
 
@@ -49,6 +49,9 @@ def _pdfs(folder: Path, some: list[Words]) -> list[Case]:
     def columns(document: Made, path: Path) -> None:
         pdf.write_pdf(document, path, columns=2, face="serif")
 
+    def hyphens(document: Made, path: Path) -> None:
+        pdf.write_pdf(document, path, columns=2, hyphens=True)
+
     cases = []
     for words in WORDS:
         cases.append(_case(folder, "pdf report", "pdf", report(words), pdf.write_pdf))
@@ -61,6 +64,8 @@ def _pdfs(folder: Path, some: list[Words]) -> list[Case]:
         cases.append(_case(folder, "pdf bold", "pdf", bold, pdf.write_pdf, skip={"tree"}))
         two = replace(report(words), name=f"columns-{words.language}", footnote="")
         cases.append(_case(folder, "pdf columns", "pdf", two, columns))
+        cases.append(_case(folder, "pdf paper", "pdf", paper(words), hyphens))
+        cases.append(_case(folder, "pdf tables", "pdf", tables(words), pdf.write_pdf))
         cases.append(_case(folder, "pdf long table", "pdf", long_table(words), pdf.write_pdf))
     return cases
 
@@ -99,7 +104,8 @@ def _case(
 ) -> Case:
     path = folder / f"{document.name}.{suffix}"
     write(document, path)
-    unwanted = [document.running] if suffix in {"pdf", "docx", "html"} else []
+    shown = suffix in {"pdf", "docx", "html"} and document.running
+    unwanted = [document.running] if shown else []
     if suffix == "html":
         unwanted += web.NAVIGATION
     last = next(b.text for b in reversed(document.blocks) if isinstance(b, Paragraph))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Literal
 
 from eval.parsing.made.texts import Words
 
@@ -22,10 +23,20 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """The first row is the head; `ruled`: with lines around its cells."""
+    """The first row is the head; `rules`: around its cells, only across (as in papers), or none.
+
+    `spans`: the head is a row more, whose second cell lies over all but the first column.
+    """
 
     rows: Rows
-    ruled: bool = True
+    rules: Literal["all", "across", "none"] = "all"
+    spans: str = ""
+
+    @property
+    def full(self) -> Rows:
+        """With the row of the span, its text in each column that it covers."""
+        first, *rest = self.rows[0]
+        return ((first, *[self.spans] * len(rest)), *self.rows) if self.spans else self.rows
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,9 @@ def _markdown(block: Block) -> str:
             return f"{'#' * level} {text}"
         case Paragraph(text):
             return text
-        case Grid(rows):
-            lines = [f"| {' | '.join(row)} |" for row in rows]
-            return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
+        case Grid():
+            lines = [f"| {' | '.join(row)} |" for row in block.full]
+            return "\n".join([lines[0], f"|{' --- |' * len(block.rows[0])}", *lines[1:]])
         case Items(entries, numbered):
             # Four blanks reach below either kind of mark.
             marks = [f"{n}." if numbered else "-" for n in range(1, len(entries) + 1)]
@@ -93,7 +104,7 @@ def report(words: Words, *, numbered: bool = True) -> Made:
         Heading(1, words.title), next(text),
         heads[0], next(text), heads[1], next(text), Grid(words.table), next(text),
         heads[2], next(text), Items(nested), next(text),
-        heads[3], next(text), heads[4], next(text), Grid(second, ruled=False), next(text),
+        heads[3], next(text), heads[4], next(text), Grid(second, rules="none"), next(text),
         heads[5], next(text), Items(flat, numbered=True), next(text),
     )  # fmt: skip
     kind = "report" if numbered else "unnumbered"
@@ -125,6 +136,39 @@ def long_table(words: Words, rows: int = 70) -> Made:
     ]
     blocks = (Heading(1, words.title), next(text), Grid((head, *lines)), next(text))
     return Made(f"long-table-{words.language}", words.language, blocks, words.running)
+
+
+def paper(words: Words) -> Made:
+    """An abstract, numbered sections, a table with rules across and a caption, references."""
+    text = _prose(words)
+    names = [f"{n} {part}" for n, part in enumerate(words.parts[:4], 1)]
+    caption = Paragraph(f"Table 1. {words.running}.")
+    sources = [Paragraph(f"[{n}] {words.sentences[n]}") for n in range(1, 6)]
+    blocks: tuple[Block, ...] = (
+        Heading(1, words.title), next(text),
+        Heading(2, names[0]), next(text), next(text), next(text),
+        Heading(2, names[1]), next(text), caption, Grid(words.table, "across"), next(text),
+        Heading(3, f"2.1 {words.parts[4]}"), next(text), next(text),
+        Heading(2, names[2]), next(text), next(text), next(text),
+        Heading(2, names[3]), next(text), *sources,
+    )  # fmt: skip
+    return Made(f"paper-{words.language}", words.language, blocks)
+
+
+def tables(words: Words) -> Made:
+    """A head of two rows, a wide table, and cells of several lines."""
+    text = _prose(words)
+    head, *body = words.table
+    wide = tuple((*row, *(f"{cell}/{n}" for n, cell in enumerate(row))) for row in words.table)
+    tall = [(row[0], words.sentences[n], *row[2:]) for n, row in enumerate(body)]
+    blocks = (
+        Heading(1, words.title), next(text),
+        Heading(2, words.parts[0]), Grid(words.table, spans=words.parts[1]), next(text),
+        Heading(2, words.parts[2]), Grid((head, *tall)), next(text),
+        Heading(2, words.parts[3]), Grid(wide), next(text),
+        Heading(2, words.parts[4]), Grid((head, *tall), "across"), next(text),
+    )  # fmt: skip
+    return Made(f"tables-{words.language}", words.language, blocks)
 
 
 def _prose(words: Words) -> Iterator[Paragraph]:

@@ -25,7 +25,8 @@ def write_docx(made: Made, path: Path) -> None:
                 kind = "List Number" if numbered else "List Bullet"
                 for depth, text in entries:
                     document.add_paragraph(text, f"{kind} {depth}" if depth > 1 else kind)
-            case Grid(rows):
+            case Grid():
+                rows = block.full
                 table = document.add_table(len(rows), len(rows[0]), "Table Grid")
                 for row, line in zip(table.rows, rows, strict=True):
                     for cell, text in zip(row.cells, line, strict=True):
@@ -49,7 +50,8 @@ def write_odt(made: Made, path: Path) -> None:
                 document.body.append(odfdo.Paragraph(text))
             case Items(entries):
                 document.body.append(_odf_list(entries))
-            case Grid(rows):
+            case Grid():
+                rows = block.full
                 table = odfdo.Table("Grid", width=len(rows[0]), height=len(rows))
                 table.set_values([list(row) for row in rows])
                 document.body.append(table)

@@ -1,7 +1,8 @@
 """Made documents as PDF."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ _FACES = {
     "sans": ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"),
     "serif": ("LiberationSerif-Regular.ttf", "LiberationSerif-Bold.ttf"),
 }
+_BOOK = (("ABOVE", 0), ("BELOW", 0), ("BELOW", -1))
 _SIZES = {1: 19, 2: 14.5, 3: 12}
 
 
-def write_pdf(made: Made, path: Path, *, columns: int = 1, face: str = "sans") -> None:
+def write_pdf(
+    made: Made, path: Path, *, columns: int = 1, face: str = "sans", hyphens: bool = False
+) -> None:
     """A4 pages with running head, page number and the footnote below the first page.
+
+    `hyphens`: words are cut at line ends, and `fi` and `fl` are ligatures.
 
     Raises:
         FileNotFoundError: the fonts are not on this machine.
@@ -26,7 +32,29 @@ def write_pdf(made: Made, path: Path, *, columns: int = 1, face: str = "sans") -
     regular, bold = _fonts(face)
     document = BaseDocTemplate(str(path), pagesize=(595, 842), title=made.title)
     document.addPageTemplates(_templates(made, columns, regular))
-    document.build(list(_flowables(made, columns, regular, bold)))
+    width = (455 - 22 * (columns - 1)) / columns
+    cut = partial(_hyphenated, font=regular, width=width) if hyphens else str
+    document.build(list(_flowables(made, columns, (regular, bold), cut)))
+
+
+def _hyphenated(text: str, *, font: str, width: float) -> str:
+    """Lines filled to the last letter, by cutting words with three letters or more either side."""
+    from reportlab.pdfbase.pdfmetrics import stringWidth
+
+    def fits(line: str) -> bool:
+        return bool(stringWidth(line, font, 10) <= width)
+
+    lines, line = [], ""
+    for word in text.replace("fi", "ﬁ").replace("fl", "ﬂ").split():
+        longer = f"{line} {word}".strip()
+        if fits(longer):
+            line = longer
+            continue
+        places = [n for n in range(3, len(word) - 3) if word[:n].isalpha() and word[n:].isalpha()]
+        cut = max((n for n in places if fits(f"{line} {word[:n]}-")), default=0)
+        lines.append(f"{line} {word[:cut]}-" if cut else line)
+        line = word[cut:]
+    return "<br/>".join([*lines, line])
 
 
 def _templates(made: Made, columns: int, font: str) -> list[Any]:
@@ -56,10 +84,13 @@ def _templates(made: Made, columns: int, font: str) -> list[Any]:
     ]
 
 
-def _flowables(made: Made, columns: int, regular: str, bold: str) -> Iterator[Any]:
+def _flowables(
+    made: Made, columns: int, fonts: tuple[str, str], cut: Callable[[str], str]
+) -> Iterator[Any]:
     from reportlab.platypus import FrameBreak, Spacer
     from reportlab.platypus import Paragraph as Text
 
+    regular, bold = fonts
     body = _style("body", regular, 10, spaceAfter=7, alignment=4 if columns > 1 else 0)
     for block in made.blocks:
         match block:
@@ -69,12 +100,13 @@ def _flowables(made: Made, columns: int, regular: str, bold: str) -> Iterator[An
                 if level == 1 and columns > 1:
                     yield FrameBreak()
             case Paragraph(text):
-                yield Text(text, body)
+                yield Text(cut(text), body)
             case Items(entries, numbered):
                 yield _listed(entries, numbered, regular)
                 yield Spacer(1, 7)
             case Grid():
-                yield _table(block, regular, bold, 8 if columns > 1 else 9)
+                wide = columns > 1 or len(block.rows[0]) > 6
+                yield _table(block, regular, bold, 7.5 if wide else 9)
                 yield Spacer(1, 9)
 
 
@@ -111,17 +143,27 @@ def _below(entries: tuple[tuple[int, str], ...]) -> Iterator[tuple[int, str]]:
 
 def _table(grid: Grid, regular: str, bold: str, size: float) -> Any:
     from reportlab.lib import colors
-    from reportlab.platypus import Table
+    from reportlab.platypus import Paragraph, Table
 
+    heads = 2 if grid.spans else 1
     commands: list[tuple[Any, ...]] = [
         ("FONT", (0, 0), (-1, -1), regular, size),
-        ("FONT", (0, 0), (-1, 0), bold, size),
+        ("FONT", (0, 0), (-1, heads - 1), bold, size),
         ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
+        ("VALIGN", (0, 0), (-1, -1), "TOP"),
     ]
-    if grid.ruled:
+    if grid.rules == "all":
         commands.append(("GRID", (0, 0), (-1, -1), 0.6, colors.black))
-    widths = None if size < 9 else [130, *[85] * (len(grid.rows[0]) - 1)]
-    return Table(grid.rows, colWidths=widths, style=commands, repeatRows=1, hAlign="LEFT")
+    if grid.rules == "across":
+        commands += [(f"LINE{where}", (0, y), (-1, y), 0.6, colors.black) for where, y in _BOOK]
+    if grid.spans:
+        commands += [("SPAN", (1, 0), (-1, 0)), ("ALIGN", (1, 0), (-1, 0), "CENTER")]
+    first, rest = (110, 345 / (len(grid.rows[0]) - 1)) if size >= 9 else (70, 50)
+    # Long texts wrap inside their cell.
+    style = _style("cell", regular, size)
+    cells = [[Paragraph(c, style) if len(c) > 30 else c for c in row] for row in grid.full]
+    widths = [first, *[rest] * (len(grid.rows[0]) - 1)]
+    return Table(cells, colWidths=widths, style=commands, repeatRows=heads, hAlign="LEFT")
 
 
 @functools.cache

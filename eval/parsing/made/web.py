@@ -107,8 +107,8 @@ def _elements(made: Made) -> Iterator[str]:
                 yield f"<p>{escape(text)}</p>"
             case Items(entries, numbered):
                 yield _list(entries, "ol" if numbered else "ul")
-            case Grid(rows):
-                yield f"<table>{''.join(_table_rows(rows))}</table>"
+            case Grid():
+                yield f"<table>{''.join(_table_rows(block.full))}</table>"
     if made.footnote:
         yield f"<p>{escape(made.footnote)}</p>"
 
