@@ -20,6 +20,7 @@ from eval.corpus import EVALDATA
 from kernel.media import HTML, MARKDOWN, PLAIN
 from services.converter.domain import canonical
 from services.converter.form import LONGEST_HEADING
+from services.converter.parsing.text import parse_text
 
 LAWS = Path(__file__).with_name("laws")
 RETRIEVAL = EVALDATA / "retrieval"
@@ -66,7 +67,7 @@ class Score(NamedTuple):
 
 
 def headings(markdown: str) -> list[Heading]:
-    """As CommonMark has them; a paragraph over a rule is none if it is long."""
+    """As CommonMark has them; a paragraph over a rule is none if it is long or of many lines."""
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(markdown)
@@ -75,7 +76,7 @@ def headings(markdown: str) -> list[Heading]:
         for opening, inline in pairwise(tokens)
         if opening.type == "heading_open" and opening.level == 0
     ]
-    return [h for h in found if len(h.text) <= LONGEST_HEADING]
+    return [h for h in found if 0 < len(h.text) <= LONGEST_HEADING and "\n" not in h.text]
 
 
 def score(given: Sequence[Heading], wanted: Sequence[Heading]) -> Score:
@@ -161,7 +162,7 @@ def udhr() -> Iterator[Case]:
 def german_laws() -> Iterator[Case]:
     for folder in ("german_laws", "law_versions"):
         for path in sorted((RETRIEVAL / folder).rglob("*.md")):
-            text = path.read_text("utf-8").split("\n---\n", 1)[-1]
+            text = parse_text(path.read_bytes(), MARKDOWN).document.markdown
             yield from _variants(folder, "de", text)
 
 
@@ -203,14 +204,21 @@ def _gdpr_truth(data: bytes) -> list[Heading]:
 
 
 def honest() -> Iterator[Case]:
-    """Pages with headings of their own: the same ones must come out."""
-    for folder in ("gnome_help", "libreoffice_help", "progit"):
+    """Pages with headings of their own, or none: the same ones must come out."""
+    for path in sorted((EVALDATA / "parsing" / "docling").rglob("*.md")):
+        yield Case(
+            "honest docling", "en", page := path.read_text("utf-8"), MARKDOWN, headings(page)
+        )
+    for path in sorted((EVALDATA / "injection" / "benign_hard").rglob("*.jsonl")):
+        for row in map(json.loads, path.read_text("utf-8").splitlines()):
+            page, name = row["text"], f"honest {row['source'].split('/')[-1]}"
+            if "gdpr" not in name:
+                yield Case(name[:24], row.get("lang") or "?", page, MARKDOWN, headings(page))
+    for folder in ("gnome_help", "libreoffice_help", "xquad"):
         for path in sorted((RETRIEVAL / folder).glob("*/corpus.jsonl")):
-            rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()[:150]]
-            pages = [f"# {row['title']}\n\n{_bare(row['text'])}\n" for row in rows]
-            for page in pages:
-                truth = headings(page)
-                yield Case(f"honest {folder}", path.parent.name, page, MARKDOWN, truth)
+            for row in map(json.loads, path.read_text("utf-8").splitlines()[:150]):
+                page = f"# {row['title']}\n\n{_bare(row['text'])}\n"
+                yield Case(f"honest {folder}", path.parent.name, page, MARKDOWN, headings(page))
 
 
 def main() -> None:

@@ -88,6 +88,9 @@ def _with_atx(lines: Sequence[Line]) -> list[Line]:
         if underline and _heads(out):
             out[-1] = joined(["# " if underline[1][0] == "=" else "## ", out[-1].stripped()])
             continue
+        if underline and out and out[-1].text and not out[-1].code:
+            # To Markdown a paragraph of several lines would be a heading as well.
+            out.append(Line(""))
         heading = _ATX.match(line.text)
         if heading is None:
             out.append(line)

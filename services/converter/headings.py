@@ -92,14 +92,17 @@ _MARK = re.compile(
     rf"|(?P<ordinal>(?i:(?:{_COMPOUND})?(?:{_ORDINAL}))){_END}))?"
 )
 _NUMBER_FIRST = re.compile(
-    rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))\.\s*|"
+    rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))(?:\.\s*|(?<=[a-zа-я])\s+)|"
     rf"(?P<ordinal>(?i:{_ORDINAL}))\s+)(?i:{_WORDS}){_END}"
 )
 _SOLE = re.compile(
     r"(?i:(?:sole|only|einziger|единствен|единственная|jedini|edini|јединствени|единствен)\s+"
     r"(?:article|artikel|paragraph|член|статья|članak|član|члан|člen))(?![^\W_])"
 )
-_ROMAN_ALONE = re.compile(rf"(?P<roman>{_ROMAN})(?:\.(?=\s|\D)|(?=\s[-–—]\s))\s*[-–—]?\s*(?=\S)")
+_ROMAN_ALONE = re.compile(
+    rf"(?P<roman>{_ROMAN})(?:\s?(?P<suffix>[a-zа-я])(?=[.\s]))?"
+    r"(?:\.|(?=\s[-–—]\s)|(?=\s+[^\W\d_a-zа-я]{2}))\s*[-–—]?\s*(?=\S)"
+)
 _THROUGH = re.compile(r"\s*(?:bis|und|to|and|[-–—])\s*(?:§\s*)?\d{1,4}[a-z]?(?![^\W_])")
 _SEPARATORS = re.compile(r"[\s.:)\]\-–—|]*")
 
@@ -151,8 +154,9 @@ def roman_mark(text: str) -> Mark | None:
     value = roman_value(match["roman"]) if match else 0
     if match is None or value == 0:
         return None
-    end = match.end("roman") + (text[match.end("roman")] == ".")
-    return Mark("roman", 3, value, "", end, match.end())
+    end = match.end("suffix") if match["suffix"] else match.end("roman")
+    end += text[end] == "."
+    return Mark("roman", 3, value, match["suffix"] or "", end, match.end())
 
 
 def _capital(text: str) -> bool:

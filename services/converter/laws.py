@@ -26,6 +26,9 @@ _LEAST = 3
 """Articles that make a law."""
 _NAMED, _TOPIC, _ROMAN = "named", "topic", "roman"
 _LEAVES = (ARTICLE, PARAGRAPH)
+_WIDEST = 120
+"""Characters of a line in text that is cut into lines."""
+_MOST_LINES = 3
 _SHORT = 160
 """Characters of text that an entry of a list of contents may have."""
 _RANK_OF_TOPICS = 5.5
@@ -87,13 +90,14 @@ class _Law:
         self._indented = indented
         self._items: list[Item] = []
         self._taken: set[int] = set()
-        self._wide, self._wrapped = self._width()
+        self._wide = self._width()
 
     def recovered(self) -> list[Line] | None:
         found = [item for n in range(len(self._lines)) if (item := self._item(n)) is not None]
         if sum(item.form != "sentence" or item.run_in for item in found) < _LEAST:
             return None
         self._items = _in_sequence(self._without_contents(found))
+        self._taken = {n for item in self._items for n in item.titles}
         if not self._is_law():
             return None
         self._add_roman()
@@ -106,16 +110,19 @@ class _Law:
 
     # --- finding ------------------------------------------------------------------------------
 
-    def _width(self) -> tuple[int, bool]:
-        """How wide lines are, and whether they are cut there."""
+    def _width(self) -> int:
+        """Where lines are cut, if this text is cut into lines; 0 if it is not."""
         sizes = sorted(len(line.text) for line in self._lines if line.text and not line.code)
         wide = sizes[len(sizes) * 19 // 20] if sizes else 0
-        full = sum(size > 0.8 * wide for size in sizes)
-        return wide, wide <= 120 and full * 5 >= len(sizes) * 2
+        pairs = [(above.text, below.text) for above, below in pairwise(self._lines)]
+        pairs = [(above, below) for above, below in pairs if above and below]
+        cut = sum(len(a) > 0.7 * wide and b.lstrip()[:1].islower() for a, b in pairs)
+        return wide if wide <= _WIDEST and cut * 8 >= len(pairs) else 0
 
-    def _is_full(self, number: int) -> bool:
-        """Whether a line goes so far to the right that the next may continue it."""
-        return self._wrapped and len(self._lines[number].text) >= 0.75 * self._wide
+    def _wraps(self, number: int) -> bool:
+        """Whether a line was cut since the next word did not fit."""
+        word = self._text(number + 1).split(" ", 1)[0]
+        return bool(word) and len(self._lines[number].text) + 1 + len(word) > self._wide > 0
 
     def _text(self, number: int) -> str:
         """A line's text; empty for what does not exist."""
@@ -131,11 +138,20 @@ class _Law:
         mark = legal_mark(bare.text)
         if mark is None:
             return None
-        form = _form(bare.text, mark, known)
+        more = [] if known or mark.title >= len(bare.text) else self._continuation(number)
+        whole = " ".join([bare.text, *(self._text(n) for n in more)])
+        form = _form(whole, mark, known)
         if not known and form != "sentence" and not self._starts(number, mark, form):
             form = "sentence"
         run_in = form == "sentence" and _runs_in(bare.text, mark) and self._opens(number)
-        return Item(number, mark, bare, form, known, run_in)
+        return Item(number, mark, bare, form, known, run_in, more if form == "titled" else [])
+
+    def _continuation(self, number: int) -> list[int]:
+        """The further lines of a title that did not fit on its line."""
+        end = number
+        while end - number < _MOST_LINES and self._wraps(end) and not self._lines[end + 1].code:
+            end += 1
+        return [] if self._text(end + 1) else list(range(number + 1, end + 1))
 
     def _starts(self, number: int, mark: Mark, form: Form) -> bool:
         """Whether a line can head something where it stands: it is not amid a sentence."""
@@ -151,7 +167,7 @@ class _Law:
             return True
         if above[-1] in ".;:!?)]»”“\"'…*_" or legal_mark(above):
             return not _GOES_ON.search(above)
-        short = len(above) < min(60, 0.8 * self._wide) or above.isupper()
+        short = len(above) < min(60, 0.8 * (self._wide or 80)) or above.isupper()
         return short and above[0].isupper() and above[-1] != "," and not _GOES_ON.search(above)
 
     def _without_contents(self, found: list[Item]) -> list[Item]:
@@ -184,10 +200,6 @@ class _Law:
     def _take_titles(self) -> None:
         """Titles on the line below, for kinds of parts that have them."""
         starts = {item.line for item in self._items}
-        for item in self._items:
-            if item.form == "titled":
-                item.titles = self._rest_of_title(item, starts)
-                self._taken.update(item.titles)
         blocks = {item.line: self._title_below(item, starts) for item in self._items}
         for unit in {item.unit for item in self._items}:
             open_items = [i for i in self._items if i.unit == unit and i.form == "bare"]
@@ -203,14 +215,6 @@ class _Law:
                 if wanted and not self._taken.intersection(block):
                     item.titles = block
                     self._taken.update(block)
-
-    def _rest_of_title(self, item: Item, starts: set[int]) -> list[int]:
-        """Further lines of a title that was too long for its line."""
-        if item.known or not self._is_full(item.line) or not self._text(item.line + 1):
-            return []
-        block = self._block(item.line + 1, starts)
-        title = [item.bare.text[item.mark.title :], *(self._text(n) for n in block)]
-        return block if len(block) <= 3 and reads_as_title(" ".join(title)) else []
 
     def _next_text(self, number: int, step: int) -> int:
         """The next line in that direction that is not blank; beyond an end if there is none."""
@@ -229,11 +233,11 @@ class _Law:
         block = self._block(first, starts)
         whole = " ".join(self._text(n) for n in block)
         dense = first == item.line + 1
-        if len(block) <= 3 and _titles(whole) and not (dense and self._text(first - 2)):
+        if len(block) <= _MOST_LINES and _titles(whole) and not (dense and self._text(first - 2)):
             return block
         below = self._text(first + 1)
         alone = len(block) == 1 or bool(_OPENS_TEXT.match(below))
-        alone = alone or (below[:1].isupper() and not self._is_full(first))
+        alone = alone or (below[:1].isupper() and not self._wraps(first))
         return [first] if alone and _titles(self._text(first)) else []
 
     def _heading_below(self, item: Item, first: int, starts: set[int]) -> list[int]:
