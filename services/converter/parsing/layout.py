@@ -11,43 +11,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
+from services.converter.parsing.pdf_shapes import Rule, Word
 from services.converter.parsing.tables import Table, ruled_tables, unruled_table
 
 BlockKind = Literal["text", "list", "table", "code", "contents"]
-
-
-@dataclass(slots=True)
-class Word:
-    """A word with its font. `size` is the font's height, not the glyphs'."""
-
-    text: str
-    left: float
-    top: float
-    right: float
-    bottom: float
-    size: float
-    bold: bool = False
-    italic: bool = False
-    mono: bool = False
-    upright: bool = True
-
-    @property
-    def middle(self) -> float:
-        return (self.top + self.bottom) / 2
-
-
-@dataclass(slots=True)
-class Rule:
-    """A thin drawn line, horizontal or vertical."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    @property
-    def horizontal(self) -> bool:
-        return self.right - self.left >= self.bottom - self.top
 
 
 @dataclass(slots=True)
@@ -112,27 +80,45 @@ class Block:
 
 BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 ENUMERATOR = re.compile(
-    r"^(\(?(?:\d{1,3}|[a-zа-яђјљњћџѓѕќčćžšđ]|[ivxlcdm]{1,6}|[A-ZА-Я])\)|\d{1,3}\.(?!\d)|[a-zа-я]\.)\s+(?=\S)",
+    r"^(?!\(\d{3}\) \d{3}\b)"
+    r"(\(?(?:\d{1,3}|[a-zа-яђјљњћџѓѕќčćžšđ]|[ivxlcdm]{1,6}|[A-ZА-Я])\)|\d{1,3}\.(?!\d)|[a-zа-я]\.)\s+(?=\S)",
 )
 LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
-def blocks_of_page(words: Sequence[Word], rules: Sequence[Rule]) -> list[Block]:
+def blocks_of_page(
+    words: Sequence[Word], rules: Sequence[Rule], fields: Sequence[FormField] = ()
+) -> list[Block]:
     """Blocks in reading order."""
-    if not words:
+    if not words and not fields:
         return []
     words = [*_without_doubles(w for w in words if w.upright), *_turned_runs(words)]
-    tables = ruled_tables(words, rules)
-    inside = {id(word) for table in tables for word in table.words}
-    flow: list[Word | Table] = [*tables, *(word for word in words if id(word) not in inside)]
     blocks: list[Block] = []
-    for column, region in enumerate(_regions(flow)):
+    for column, region in enumerate(_regions(_flow(words, rules, fields))):
         in_column = _blocks_of_column(region, column)
         for above, block in pairwise(in_column):
             block.space_above = block.top - above.bottom
         blocks += in_column
     return blocks
+
+
+def _flow(
+    words: Sequence[Word], rules: Sequence[Rule], fields: Sequence[FormField]
+) -> list[Word | Table]:
+    """Tables, filled-in fields with their labels, and the words that are in none of them."""
+    words = without_values(words, fields) if fields else list(words)
+    values = value_words(fields, words)
+    tables = ruled_tables([*words, *values], rules)
+    held = {id(word) for table in tables if not table.form for word in table.words}
+    free = [(f, v) for f, v in zip(fields, values, strict=True) if id(v) not in held]
+    filled = {id(value) for _, value in free}
+    # The boxes of a form say less than the labels of its fields.
+    tables = [t for t in tables if not t.form or not any(id(w) in filled for w in t.words)]
+    inside = {id(word) for table in tables for word in table.words}
+    rest = [word for word in words if id(word) not in inside]
+    forms, rest = labelled([f for f, _ in free], [v for _, v in free], rest)
+    return [*tables, *forms, *rest]
 
 
 def _without_doubles(words: Iterable[Word]) -> Iterator[Word]:

@@ -38,7 +38,8 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     """
     found = probe(path, options)
     textless = _textless(found)
-    scans = _scans(path, textless if options.ocr else frozenset())
+    garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
+    scans = _scans(path, textless.union(garbled) if options.ocr else frozenset())
     documents, missing = _convert(path, found, scans, options)
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
@@ -47,6 +48,11 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
         raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
     if textless:
         warnings.append(told)
+    for reason in dict.fromkeys(garbled.values()):
+        pages = _ranges(frozenset(n for n, why in garbled.items() if why == reason))
+        warnings.append(
+            f"pages whose text layer is broken {pages} ({reason}): {told_engines(options)}"
+        )
     meta = BodyMeta(
         title=told_title(line(found.info.get("Title"))),
         language=UNKNOWN,
@@ -87,7 +93,7 @@ def _textless(found: Probe) -> frozenset[int]:
     return frozenset(
         number
         for number, page in enumerate(found.pages, 1)
-        if page.letters < _FEW_LETTERS and page.pictures > 0.05
+        if page.letters < _FEW_LETTERS and (page.pictures > 0.05 or page.drawn)
     )
 
 

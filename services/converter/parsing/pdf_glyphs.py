@@ -13,6 +13,7 @@ from pypdfium2 import raw
 _SCALE = 1.5
 _MOST_PIXELS = 4000 * 4000
 _SAME_COLOUR = 14
+_DRAWN, _SPARSE = 0.003, 3
 _MOST_LETTERS = 240_000
 _MOST_ALONE = 48
 _MOST_COMPARED, _COMPARED_AT_ONCE = 6000, 256
@@ -104,6 +105,14 @@ class Shown:
 
 def words_of_page(page: Any) -> Iterator[Glyphs]:
     """Words in the page's own order."""
+    for word in _words(page):
+        # pdfium gives the halves of what UTF-16 writes in two.
+        halves = word.text.encode("utf-16-le", "surrogatepass")
+        word.text = halves.decode("utf-16-le", "replace")
+        yield word
+
+
+def _words(page: Any) -> Iterator[Glyphs]:
     text_page = page.get_textpage()
     shown = Shown(page)
     paint = _Paint(text_page)
@@ -206,6 +215,7 @@ class Ink:
 
     So text is found that has the colour of what lies under it, that something else covers, that
     a path clips away, or whose layer is switched off. The page cannot be used afterwards.
+    `drawn_besides` tells whether there is more on the page than its text.
     """
 
     def __init__(self, page: Any) -> None:
@@ -216,6 +226,10 @@ class Ink:
         for item in page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT], max_depth=15):
             raw.FPDFPageObj_SetIsActive(item, False)
         after = self._drawn(page)
+        plain = after[::_SPARSE, ::_SPARSE].reshape(-1, 4)[:, :3].astype(np.int16)
+        self.drawn_besides = bool(
+            (np.abs(plain - plain[0]).max(axis=1) >= _SAME_COLOUR).mean() > _DRAWN
+        )
         # Pixels as one number each: most are the same, and telling so must be quick.
         self._changed = before.view(np.uint32)[:, :, 0] != after.view(np.uint32)[:, :, 0]
         places = self._changed.nonzero()

@@ -12,6 +12,8 @@ from pypdfium2 import raw
 
 from contracts.artifacts import HiddenKind
 from kernel.errors import Refusal
+from services.converter.parsing.pdf_broken import broken
+from services.converter.parsing.pdf_fields import Beside, beside
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
 from services.converter.settings import ParseOptions
 
@@ -32,14 +34,18 @@ class HiddenWord(NamedTuple):
 class PageProbe:
     """One page; `letters` counts the visible ones, `pictures` is the share of it under bitmaps.
 
-    `type` knows the fonts of the visible ones.
+    `type` knows the fonts of the visible ones; `broken` says why they cannot be what the page
+    shows; `drawn` tells that it shows something besides text.
     """
 
     width: float
     height: float
     letters: int = 0
     pictures: float = 0.0
+    drawn: bool = False
+    broken: str = ""
     hidden: list[HiddenWord] = field(default_factory=list)
+    beside: Beside = field(default_factory=Beside)
     type: Type = field(default_factory=lambda: Type(()))
 
 
@@ -72,6 +78,7 @@ def probe(path: Path, options: ParseOptions) -> Probe:
             raise Refusal("corrupt-document", "the PDF has no pages")
         if count > options.max_pages:
             raise Refusal("too-many-pages", f"{count} pages, at most {options.max_pages}")
+        document.init_forms()
         pages = [_probe_page(document, number) for number in range(count)]
         return Probe(pages, list(_outline(document)), document.get_metadata_dict(skip_empty=True))
     finally:
@@ -96,9 +103,8 @@ def _probe_page(document: Any, number: int) -> PageProbe:
     try:
         width, height = page.get_size()
         found = PageProbe(width, height, pictures=_picture_share(page, width * height))
-        words = list(words_of_page(page))
-        if words:
-            _judge(page, found, words)
+        found.beside = beside(page)
+        _judge(page, found, list(words_of_page(page)))
         return found
     finally:
         page.close()
@@ -134,6 +140,8 @@ def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
             seen.append(word)
     found.letters = sum(sum(map(str.isalnum, word.text)) for word in seen)
     found.type = Type(seen)
+    found.drawn = ink.drawn_besides
+    found.broken = broken((word.text for word in seen), sum(word.unmapped for word in seen))
 
 
 def _unseen(word: Glyphs, page: PageProbe, ink: Ink, *, layer: bool) -> HiddenKind | None:

@@ -3,24 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
 
-
-class _Boxed(Protocol):
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-
-class _Word(_Boxed, Protocol):
-    text: str
-    size: float
-
-
-class _Rule(_Boxed, Protocol):
-    @property
-    def horizontal(self) -> bool: ...
+from services.converter.parsing.pdf_shapes import Rule, Word
 
 
 @dataclass(slots=True)
@@ -32,7 +16,7 @@ class Cell:
     text: str
     row_span: int = 1
     column_span: int = 1
-    lines: list[list[_Word]] = field(default_factory=list)
+    lines: list[list[Word]] = field(default_factory=list)
     box: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -44,7 +28,7 @@ class Cell:
             )  # fmt: skip
 
     @property
-    def words(self) -> list[_Word]:
+    def words(self) -> list[Word]:
         """In reading order."""
         return [word for line in self.lines for word in line]
 
@@ -63,7 +47,7 @@ class Table:
     rows: int
     columns: int
     cells: list[Cell]
-    words: list[_Word] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
     form: bool = False
 
     def settle(self) -> None:
@@ -73,7 +57,7 @@ class Table:
             cell.lines = []
 
 
-_Segment = tuple[float, float, list[_Word]]
+_Segment = tuple[float, float, list[Word]]
 
 _TOUCH = 3.0
 _LEAST_ROWS = 3
@@ -84,7 +68,7 @@ _FAR = 1.3
 # --- ruled ------------------------------------------------------------------------------------
 
 
-def ruled_tables(words: Sequence[_Word], rules: Sequence[_Rule]) -> list[Table]:
+def ruled_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
     """Tables whose cells are drawn, largest first where they overlap."""
     found: list[Table] = []
     if len(rules) > _MOST_RULES:
@@ -101,9 +85,9 @@ def ruled_tables(words: Sequence[_Word], rules: Sequence[_Rule]) -> list[Table]:
     return found
 
 
-def _parallel(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+def _parallel(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Horizontal rules with the same ends, three or more, as printed tables have them."""
-    groups: list[list[_Rule]] = []
+    groups: list[list[Rule]] = []
     for rule in sorted(rules, key=lambda r: (r.top, r.left)):
         for group in groups:
             same = (
@@ -118,7 +102,7 @@ def _parallel(rules: Sequence[_Rule]) -> list[list[_Rule]]:
     return [g for g in groups if len(_merged(r.top for r in g)) >= 3]
 
 
-def _lined_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+def _lined_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     """A table between horizontal rules only: its columns are the stripes that stay blank."""
     left, right = rules[0].left, rules[0].right
     ys = _merged(r.top for r in rules)
@@ -137,14 +121,14 @@ def _lined_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None
     return Table(left, ys[0], right, ys[-1], len(rows), len(cuts) + 1, cells, inside)
 
 
-def _segments_at(line: Sequence[_Word], cuts: Sequence[float]) -> list[_Segment]:
-    parts: dict[int, list[_Word]] = {}
+def _segments_at(line: Sequence[Word], cuts: Sequence[float]) -> list[_Segment]:
+    parts: dict[int, list[Word]] = {}
     for word in line:
         parts.setdefault(sum((word.left + word.right) / 2 > cut for cut in cuts), []).append(word)
     return [(part[0].left, part[-1].right, part) for _, part in sorted(parts.items())]
 
 
-def table_in(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+def table_in(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     """The table that is known to be made of these words; None if no columns can be told."""
     drawn = [table for table in ruled_tables(words, rules) if not table.form]
     if drawn:
@@ -166,9 +150,9 @@ def table_in(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
     return Table(*box, len(lines), len(cuts) + 1, cells, list(words))
 
 
-def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Rules that touch one another, directly or through others."""
-    groups: list[list[_Rule]] = []
+    groups: list[list[Rule]] = []
     for rule in sorted(rules, key=lambda r: (r.top, r.left)):
         touching = [g for g in groups if any(_touch(rule, other) for other in g)]
         merged = [rule, *(r for g in touching for r in g)]
@@ -177,7 +161,7 @@ def _connected(rules: Sequence[_Rule]) -> list[list[_Rule]]:
     return groups
 
 
-def _touch(a: _Boxed, b: _Boxed) -> bool:
+def _touch(a: Rule | Table, b: Rule | Table) -> bool:
     return (
         a.left <= b.right + _TOUCH
         and b.left <= a.right + _TOUCH
@@ -196,7 +180,7 @@ def _merged(values: Iterable[float]) -> list[float]:
     return cuts
 
 
-def _grid_table(words: Sequence[_Word], rules: Sequence[_Rule]) -> Table | None:
+def _grid_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     horizontal = [r for r in rules if r.horizontal]
     vertical = [r for r in rules if not r.horizontal]
     ys = _merged((r.top + r.bottom) / 2 for r in horizontal)
@@ -266,16 +250,16 @@ def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
     ]
 
 
-def _line_text(line: Iterable[_Word]) -> str:
+def _line_text(line: Iterable[Word]) -> str:
     return " ".join(word.text for word in line)
 
 
 def _cells(
-    words: Sequence[_Word],
+    words: Sequence[Word],
     xs: Sequence[float],
     ys: Sequence[float],
-    horizontal: Sequence[_Rule],
-    vertical: Sequence[_Rule],
+    horizontal: Sequence[Rule],
+    vertical: Sequence[Rule],
 ) -> list[Cell]:
     """Grid squares, joined where no rule lies between them."""
     taken: set[tuple[int, int]] = set()
@@ -307,7 +291,7 @@ def _cells(
     return cells
 
 
-def _covered(rules: Sequence[_Rule], at: float, along: float, *, upright: bool) -> bool:
+def _covered(rules: Sequence[Rule], at: float, along: float, *, upright: bool) -> bool:
     for rule in rules:
         if upright:
             near, spans = (
@@ -324,7 +308,7 @@ def _covered(rules: Sequence[_Rule], at: float, along: float, *, upright: bool) 
     return False
 
 
-def _words_in(words: Sequence[_Word], box: tuple[float, float, float, float]) -> list[_Word]:
+def _words_in(words: Sequence[Word], box: tuple[float, float, float, float]) -> list[Word]:
     left, top, right, bottom = box
     return [
         w for w in words
@@ -332,9 +316,9 @@ def _words_in(words: Sequence[_Word], box: tuple[float, float, float, float]) ->
     ]  # fmt: skip
 
 
-def _read(words: Iterable[_Word]) -> list[list[_Word]]:
+def _read(words: Iterable[Word]) -> list[list[Word]]:
     """Words of a cell line by line."""
-    lines: list[list[_Word]] = []
+    lines: list[list[Word]] = []
     for word in sorted(words, key=lambda w: ((w.top + w.bottom) / 2, w.left)):
         middle = (word.top + word.bottom) / 2
         if lines and lines[-1][0].top <= middle <= lines[-1][0].bottom:
@@ -347,7 +331,7 @@ def _read(words: Iterable[_Word]) -> list[list[_Word]]:
 # --- unruled ----------------------------------------------------------------------------------
 
 
-def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
+def unruled_table(lines: Sequence[Sequence[Word]]) -> tuple[Table | None, int]:
     """A table that starts with the first of `lines`, and how many lines it takes."""
     rows, used = _rows_of_table(lines)
     if len(rows) < _LEAST_ROWS:
@@ -365,7 +349,7 @@ def unruled_table(lines: Sequence[Sequence[_Word]]) -> tuple[Table | None, int]:
     return table, used
 
 
-def _rows_of_table(lines: Sequence[Sequence[_Word]]) -> tuple[list[list[_Segment]], int]:
+def _rows_of_table(lines: Sequence[Sequence[Word]]) -> tuple[list[list[_Segment]], int]:
     """Rows from the first line on, wrapped cells joined, and the number of lines."""
     taken: list[list[_Segment]] = []
     stripes: list[tuple[float, float]] = []
@@ -441,9 +425,9 @@ def _joined_rows(
     return rows
 
 
-def _segments(line: Sequence[_Word]) -> list[_Segment]:
+def _segments(line: Sequence[Word]) -> list[_Segment]:
     """Runs of words with no wide gap in them."""
-    parts: list[list[_Word]] = []
+    parts: list[list[Word]] = []
     for word in sorted(line, key=lambda w: w.left):
         if parts and word.left - parts[-1][-1].right < _FAR * word.size:
             parts[-1].append(word)
@@ -473,7 +457,7 @@ def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
 
 
 def _row_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> list[Cell]:
-    parts: list[list[list[_Word]]] = [[] for _ in range(len(cuts) + 1)]
+    parts: list[list[list[Word]]] = [[] for _ in range(len(cuts) + 1)]
     for left, right, part in row:
         parts[sum((left + right) / 2 > cut for cut in cuts)].append(part)
     return [

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.converter.parsing.layout import Block, Rule, Word, blocks_of_page
+from services.converter.parsing.layout import Block, blocks_of_page
+from services.converter.parsing.pdf_shapes import Rule, Word
 from services.converter.parsing.tables import table_in
 
 SIZE = 10.0

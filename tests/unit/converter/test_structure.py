@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from services.converter.parsing.layout import Word, blocks_of_page
+from services.converter.parsing.layout import blocks_of_page
+from services.converter.parsing.pdf_shapes import Word
 from services.converter.parsing.structure import Element, Page, join_lines, structure
 from tests.unit.converter.test_layout import LONG, line, lines
 

@@ -1,0 +1,110 @@
+"""What a PDF holds beside its pages' content: values of form fields, and notes pinned to it."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pypdfium2 import raw
+
+from services.converter.parsing.pdf_glyphs import Box, Shown
+
+FieldKind = Literal["value", "choice"]
+
+_MOST = 5000
+_MOST_LETTERS = 20_000
+_HIDDEN, _NO_VIEW = 1 << 1, 1 << 5
+_PASSWORD = 1 << 13
+_TEXT = frozenset(
+    {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+)
+_BOXES = frozenset({raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON})
+
+
+@dataclass(slots=True)
+class Field:
+    """A field with its value; a `choice` is a box to tick and its value is empty if it is not.
+
+    `name` is what the form calls it for people; it may be empty.
+    """
+
+    box: Box
+    kind: FieldKind
+    value: str
+    name: str
+
+
+@dataclass
+class Beside:
+    """Of one page: fields in the order of the file; texts of notes and of fields nobody sees."""
+
+    fields: list[Field] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+
+
+def beside(page: Any) -> Beside:
+    """Fields and notes of a page; the document's forms must have been set up before it."""
+    found = Beside()
+    shown = Shown(page)
+    for index in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST)):
+        with _annotation(page, index) as annotation:
+            if not annotation:
+                continue
+            if raw.FPDFAnnot_GetSubtype(annotation) != raw.FPDF_ANNOT_WIDGET:
+                note = _note(annotation)
+                found.notes += [note] if note else []
+            elif page.formenv is not None:
+                _take_field(page, annotation, shown, found)
+    return found
+
+
+@contextmanager
+def _annotation(page: Any, index: int) -> Iterator[Any]:
+    annotation = raw.FPDFPage_GetAnnot(page, index)
+    try:
+        yield annotation
+    finally:
+        if annotation:
+            raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _take_field(page: Any, annotation: Any, shown: Shown, found: Beside) -> None:
+    form = page.formenv
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    rectangle = raw.FS_RECTF()
+    if not raw.FPDFAnnot_GetRect(annotation, rectangle):
+        return
+    box = shown.box(rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
+    flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
+    if kind in _TEXT and not (kind == raw.FPDF_FORMFIELD_TEXTFIELD and flags & _PASSWORD):
+        value = _read(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+        taken = Field(box, "value", value, "") if value else None
+    elif kind in _BOXES:
+        ticked = raw.FPDFAnnot_IsChecked(form, annotation)
+        taken = Field(box, "choice", "x" if ticked else "", "")
+    else:
+        taken = None
+    if taken is None:
+        return
+    if raw.FPDFAnnot_GetFlags(annotation) & (_HIDDEN | _NO_VIEW):
+        found.unseen += [taken.value] if taken.kind == "value" else []
+        return
+    taken.name = _read(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+    found.fields.append(taken)
+
+
+def _note(annotation: Any) -> str:
+    return _read(lambda a, *rest: raw.FPDFAnnot_GetStringValue(a, b"Contents", *rest), annotation)
+
+
+def _read(get: Callable[..., int], *arguments: Any) -> str:
+    """A text that pdfium writes as UTF-16 into a buffer; it says how many bytes it needs."""
+    size = get(*arguments, None, 0)
+    if not 2 < size <= 2 * _MOST_LETTERS:
+        return ""
+    buffer = (ctypes.c_ushort * (size // 2 + 1))()
+    get(*arguments, buffer, size)
+    text = bytes(buffer)[: size - 2].decode("utf-16-le", "replace")
+    return "\n".join(" ".join(line.split()) for line in text.splitlines()).strip()
