@@ -243,7 +243,9 @@ _TITLES = ("title", "xptitle", "documentname")
 _AUTHORS = ("author", "xpauthor", "artist")
 _DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)")
 _MOST_PROPERTIES = 500
-_BINARY = frozenset({"icc_profile", "exif", "photoshop", "mp", "mpoffset", "transparency"})
+_NO_TEXT = frozenset({
+    "icc_profile", "exif", "photoshop", "mp", "mpoffset", "transparency", "version", "compression",
+})  # fmt: skip
 _CHARSETS = {
     b"ASCII\0\0\0": "ascii", b"UNICODE\0": "utf-16", b"JIS\0\0\0\0\0": "iso2022_jp",
 }  # fmt: skip
@@ -253,7 +255,7 @@ _PRINTABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f\ufffd]{4,}")
 def _properties(picture: Image.Image) -> Iterator[tuple[str, str]]:
     """Name and text: chunks and comments of the format, EXIF, XMP and IPTC."""
     for key, value in list(picture.info.items()):
-        if str(key).lower() not in _BINARY and isinstance(value, str | bytes):
+        if str(key).lower() not in _NO_TEXT and isinstance(value, str | bytes):
             yield str(key), _text_of(value)
     blocks = picture.info.get("photoshop")
     if isinstance(blocks, dict):

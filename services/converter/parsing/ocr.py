@@ -36,6 +36,7 @@ from services.converter.parsing.upright import (
 from services.converter.settings import ParseOptions
 
 _GOOD = 0.6
+_LEAST_SIDE = 8
 _SURE_TURN = 4.0
 _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
@@ -110,6 +111,8 @@ class PageReader:
 
         None when nothing on it can be read.
         """
+        if min(image.size) < _LEAST_SIDE:
+            return None
         grey = dark_on_light(image)
         told = self._orientation(grey)
         best = self._upright(grey, told.quarters, told.script)

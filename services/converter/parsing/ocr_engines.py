@@ -140,8 +140,10 @@ class Rapid:
     def read(self, image: Image.Image) -> list[Seen]:
         """The words of an upright page."""
         small, scale = _reduced(image, _RAPID_SIDE)
-        found = self._engine(_pixels(small), use_cls=False)
-        if found.txts is None:
+        # Every switch each time: it remembers those of the last call.
+        found = self._engine(_pixels(small), use_det=True, use_cls=False, use_rec=True)
+        # Where no line was found it answers in another shape.
+        if getattr(found, "txts", None) is None:
             return []
         lines = zip(found.boxes, found.txts, found.scores, found.word_results, strict=True)
         return [word for line in lines for word in _words_of_line(*line, scale)]

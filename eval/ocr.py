@@ -1,0 +1,130 @@
+"""Measures OCR: `python -m eval.ocr [PAGES] [--offset N]`.
+
+Character error rate (edit distance over the length of the text, blanks folded) by language, on
+pages drawn from evaluation data (`eval.ocr_pages`) and on real scans, for Tesseract alone, for
+RapidOCR alone, and for our choice; then seconds a page. `best` takes the better engine of each page
+by the truth: what a perfect choice would reach.
+"""
+
+import argparse
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from statistics import mean
+
+from PIL import Image
+from rapidfuzz.distance import Levenshtein
+
+from eval.corpus import EVALDATA
+from eval.ocr_pages import DEGRADED, samples
+from services.converter.parsing import ocr
+from services.converter.parsing.ocr import PageReader, engines
+from services.converter.parsing.scans import read_pages
+
+SCANS = EVALDATA / "parsing" / "ocr_docling"
+TRUTHS = ("tesseract", "rapidocr", "nemotron_ocr")
+
+
+def error_rate(truth: str, text: str) -> float:
+    """Edits per character of the truth; blanks count as one."""
+    wanted, got = " ".join(truth.split()), " ".join(text.split())
+    return Levenshtein.distance(wanted, got) / max(1, len(wanted))
+
+
+class _Measured(PageReader):
+    """Keeps what each engine read of the last page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
+
+    def _both(self, image: Image.Image, script: str) -> dict[str, ocr._Text]:
+        found: dict[str, ocr._Text] = {}
+        tesseract, rapid = engines()
+        readings: tuple[tuple[str, Callable[[], ocr._Text] | None], ...] = (
+            ("tesseract", tesseract and (lambda: self._by_tesseract(tesseract, image, script))),
+            ("rapidocr", rapid and (lambda: ocr._text(rapid.read(image)))),
+        )
+        for name, read in readings:
+            start = time.perf_counter()
+            if read is not None:
+                found[name] = read()
+                self.texts[name] = " ".join(word.text for word in found[name].words)
+            self.seconds[name] = time.perf_counter() - start
+        return found
+
+
+Row = tuple[str, str, float, float, float, float, dict[str, float]]
+
+
+def drawn(pages: int, offset: int) -> Iterable[Row]:
+    """(kind, language, Tesseract, RapidOCR, ours, best, seconds) of every page."""
+    for number, sample in enumerate(samples(pages, offset)):
+        for kind, degrade in DEGRADED.items():
+            image = degrade(sample.image, number)
+            if kind == "poor" and number % 3 == 2:
+                image = image.rotate(90 * (1 + number % 3), expand=True)
+            reader = _Measured()
+            start = time.perf_counter()
+            scan = reader.read(image, 1, (image.width * 0.36, image.height * 0.36))
+            reader.seconds["page"] = time.perf_counter() - start
+            alone = {name: error_rate(sample.text, text) for name, text in reader.texts.items()}
+            ours = error_rate(sample.text, " ".join(w.text for w in scan.words) if scan else "")
+            tesseract, rapid = alone.get("tesseract", 1.0), alone.get("rapidocr", 1.0)
+            best = min(tesseract, rapid)
+            yield kind, sample.language, tesseract, rapid, ours, best, reader.seconds
+
+
+def scans() -> Iterable[tuple[str, str, float, float]]:
+    """(file, engine, error rate, seconds) of the real scans that come with a text."""
+    for path in sorted(SCANS.glob("*.pdf")):
+        texts = [
+            file
+            for truth in TRUTHS
+            for file in sorted((SCANS / "groundtruth").glob(f"{path.stem}.{truth}.*"))
+        ]
+        if not texts:
+            continue
+        truth = re.sub(r"<!--.*?-->|[#|*`\\]|-{3,}", " ", texts[0].read_text("utf-8"))
+        start = time.perf_counter()
+        read = [scan for _, scan in read_pages(path, range(1, 100)) if scan is not None]
+        words = " ".join(word.text for scan in read for word in scan.words)
+        names = "+".join(sorted({scan.reading.engine for scan in read}))
+        seconds = (time.perf_counter() - start) / max(1, len(read))
+        yield path.name, names, error_rate(truth, words), seconds
+
+
+def main() -> None:
+    """Print the tables as Markdown."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("pages", nargs="?", type=int, default=1, help="pages a language")
+    arguments.add_argument("--offset", type=int, default=0, help="other text and typefaces")
+    options = arguments.parse_args()
+    if not EVALDATA.exists():
+        raise SystemExit(f"no evaluation data at {EVALDATA}")
+    groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    rows: list[Row] = []
+    print("| page | language | tesseract | rapidocr | ours | best |\n|---|---|---|---|---|---|")
+    for row in drawn(options.pages, options.offset):
+        rows.append(row)
+        groups[row[0], row[1]].append(row)
+    for (kind, language), found in sorted(groups.items()):
+        print(_line(kind, language, found))
+    for kind in DEGRADED:
+        print(_line(kind, "all", [row for row in rows if row[0] == kind]))
+    for name in ("tesseract", "rapidocr", "page"):
+        print(f"seconds a page, {name}: {mean(row[6].get(name, 0.0) for row in rows):.2f}")
+    print("\n| scan | engine | error rate | s/page |\n|---|---|---|---|")
+    for name, engine, error, seconds in scans():
+        print(f"| {name} | {engine} | {error:.4f} | {seconds:.1f} |", flush=True)
+
+
+def _line(kind: str, language: str, rows: list[Row]) -> str:
+    cells = " | ".join(f"{mean(float(str(row[n])) for row in rows):.4f}" for n in (2, 3, 4, 5))
+    return f"| {kind} | {language} | {cells} |"
+
+
+if __name__ == "__main__":
+    main()
