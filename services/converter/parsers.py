@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, XLS, XLSX
 from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
@@ -17,6 +17,8 @@ _REVISIONS = {
     MSG: "mail-1",
     CSV: "csv-1",
     JSON: "json-1",
+    XLSX: "xlsx-1",
+    XLS: "xls-1",
 }
 _HTML_REVISION = 1
 _DOCX_REVISION = 1

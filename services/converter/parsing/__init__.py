@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernel.errors import Refusal
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, XLS, XLSX
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
@@ -60,6 +60,18 @@ def _docx(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_docx(path, options)
 
 
+def _xlsx(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.xlsx import parse_xlsx
+
+    return parse_xlsx(path, options)
+
+
+def _xls(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.xls import parse_xls
+
+    return parse_xls(path, options)
+
+
 def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.mail import parse_mail
 
@@ -80,6 +92,8 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     JSON: _json,
     PDF: _pdf,
     DOCX: _docx,
+    XLSX: _xlsx,
+    XLS: _xls,
     EML: _mail,
     MSG: _mail,
     **dict.fromkeys(PICTURES, _image),

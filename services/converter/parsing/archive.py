@@ -3,6 +3,7 @@
 import itertools
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -69,18 +70,24 @@ class Archive:
         Raises:
             Refusal: `corrupt-document`, `decompression-bomb`.
         """
+        return b"".join(self.pieces(name))
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The content of an entry in pieces of at most a megabyte; none if there is none.
+
+        Raises:
+            Refusal: `corrupt-document`, `decompression-bomb`.
+        """
         if name not in self.names:
-            return b""
+            return
         info = self._zip.getinfo(name)
-        parts: list[bytes] = []
         size = 0
         try:
             with self._zip.open(info) as entry:
                 while part := entry.read(_CHUNK):
-                    parts.append(part)
                     size += len(part)
                     if size > info.file_size:
                         raise Refusal("decompression-bomb", "an entry is larger than it says")
+                    yield part
         except _BAD as error:
             raise Refusal("corrupt-document", "an entry of the container is damaged") from error
-        return b"".join(parts)

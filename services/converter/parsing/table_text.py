@@ -176,17 +176,18 @@ def has_head(rows: Sequence[Sequence[str]]) -> bool:
     if len(years) > 1 and years == sorted(set(years)) and not (head[0] and head[0] in years):
         return True
     return not any(
-        _is_value(text) and _values_below(rows, column) for column, text in enumerate(head)
+        is_value(text) and _values_below(rows, column) for column, text in enumerate(head)
     )
 
 
-def _is_value(text: str) -> bool:
+def is_value(text: str) -> bool:
+    """A number, a date or a time."""
     return bool(_NUMBER.fullmatch(text) or _DATE.fullmatch(text))
 
 
 def _values_below(rows: Sequence[Sequence[str]], column: int) -> bool:
     below = [row[column].strip() for row in rows[1:] if column < len(row) and row[column].strip()]
-    return bool(below) and 2 * sum(map(_is_value, below)) > len(below)
+    return bool(below) and 2 * sum(map(is_value, below)) > len(below)
 
 
 # --- writing ------------------------------------------------------------------------------------

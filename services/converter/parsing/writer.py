@@ -26,6 +26,11 @@ class Writer:
         """Whether nothing was written."""
         return not self._out
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return len(self._out)
+
     def add(self, markdown: str, place: Place | None = None) -> None:
         """Append Markdown as it is.
 

@@ -1,0 +1,39 @@
+"""Hidden text in small pieces, put together."""
+
+import re
+
+from contracts.artifacts import HiddenKind, HiddenText
+
+_MOST = 8 * 1024 * 1024
+_PIECE = 20_000
+
+
+class Unseen:
+    """Hidden texts by kind, joined up to 20,000 characters, as there may be a million."""
+
+    def __init__(self) -> None:
+        self._done: list[HiddenText] = []
+        self._open: dict[HiddenKind, list[str]] = {}
+        self._sizes: dict[HiddenKind, int] = {}
+        self._left = _MOST
+
+    def add(self, kind: HiddenKind, text: str) -> None:
+        """One more text; after 8 MiB no more are kept."""
+        text = re.sub(r"\s+", " ", text).strip()
+        if not text or self._left <= 0:
+            return
+        self._left -= len(text)
+        self._open.setdefault(kind, []).append(text)
+        self._sizes[kind] = self._sizes.get(kind, 0) + len(text)
+        if self._sizes[kind] > _PIECE:
+            self._close(kind)
+
+    def taken(self) -> list[HiddenText]:
+        """All of it."""
+        for kind in list(self._open):
+            self._close(kind)
+        return self._done
+
+    def _close(self, kind: HiddenKind) -> None:
+        self._done.append(HiddenText(kind=kind, text="\n".join(self._open.pop(kind))))
+        self._sizes[kind] = 0

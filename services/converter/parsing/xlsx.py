@@ -1,0 +1,195 @@
+"""XLSX: every visible sheet a section of tables, streamed; what is hidden, for the scanner.
+
+Not by docling: it builds every cell of a sheet as an object (a million rows do not fit), gives no
+place of a row, shows hidden sheets, and cuts a date to its number format's name.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
+from kernel.errors import Refusal
+from kernel.language import UNKNOWN
+from kernel.media import XLSX
+from services.converter.parsing.archive import Archive
+from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.literal import paragraph
+from services.converter.parsing.office import part, properties, relations
+from services.converter.parsing.properties import line, told_title
+from services.converter.parsing.result import Parse
+from services.converter.parsing.sheetml import (
+    Cell,
+    StoredRow,
+    Styles,
+    Tail,
+    rows,
+    strings,
+    tail,
+    value_of,
+)
+from services.converter.parsing.sheets import Row, sheet_heading, write_sheet
+from services.converter.parsing.writer import Writer
+from services.converter.settings import ParseOptions
+
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_XDR = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}"
+_STRICT = "http://purl.oclc.org/ooxml/"
+_HEAD_CODES = re.compile(r'&(?:[LCRPNDTAFZGBIUESXY]|"[^"]*"|K[0-9A-F]{6}|\d{1,3})')
+
+
+def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
+    """A workbook.
+
+    Raises:
+        Refusal: `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-deep`,
+            `too-large`, `empty-document`, `unsupported-media-type`.
+    """
+    with Archive(path, options) as archive:
+        book = _Book(archive, Writer(options.max_output_bytes))
+        book.write()
+        facts = properties(archive)
+    if book.writer.empty:
+        raise Refusal("empty-document", "the workbook has no visible text")
+    markdown, spans = book.writer.finish()
+    hidden = book.hidden.taken() + [HiddenText(kind="metadata", text=t) for t in facts.values()]
+    meta = BodyMeta(
+        title=told_title(line(facts.get("title"))),
+        language=UNKNOWN,
+        media_type=XLSX,
+        author=line(facts.get("creator")) or None,
+        date=facts.get("created"),
+    )
+    document = ParsedDocument(
+        markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
+    )
+    return Parse(document)
+
+
+class _Book:
+    def __init__(self, archive: Archive, writer: Writer) -> None:
+        self.writer = writer
+        self.hidden = Unseen()
+        self._archive = archive
+        name = next((r.target for r in relations(archive, "") if r.kind == "officeDocument"), "")
+        name = name if name in archive.names else "xl/workbook.xml"
+        if name.endswith(".bin") or "xl/workbook.bin" in archive.names:
+            raise Refusal("unsupported-media-type", "a binary workbook (XLSB)", status=415)
+        root = part(archive, name)
+        if root is None:
+            raise Refusal("corrupt-document", "the container holds no workbook")
+        self._root: Any = root
+        self._relations = {relation.id: relation for relation in relations(archive, name)}
+        by_kind = {relation.kind: relation.target for relation in self._relations.values()}
+        properties_ = self._root.find(f"{_space(self._root)}workbookPr")
+        from_1904 = properties_ is not None and properties_.get("date1904") in {"1", "true"}
+        self._styles = Styles(
+            part(archive, by_kind.get("styles", "xl/styles.xml")), from_1904=from_1904
+        )
+        shared = by_kind.get("sharedStrings", "xl/sharedStrings.xml")
+        self._shared = strings(archive.pieces(shared)) if shared in archive.names else []
+
+    def write(self) -> None:
+        """Every sheet in the order of its tabs."""
+        for sheet in self._root.iter(f"{_space(self._root)}sheet"):
+            ids = (
+                sheet.get(f"{_R}id"),
+                sheet.get("{" + _STRICT + "officeDocument/relationships}id"),
+            )
+            relation = next((self._relations[i] for i in ids if i in self._relations), None)
+            if relation is None or relation.kind != "worksheet":
+                continue
+            visible = (sheet.get("state") or "visible") == "visible"
+            self._sheet(sheet.get("name") or "", relation.target, visible=visible)
+
+    def _sheet(self, name: str, target: str, *, visible: bool) -> None:
+        if target not in self._archive.names:
+            raise Refusal("corrupt-document", "a sheet is missing")
+        facts = tail(self._archive.pieces(target))
+        for head in facts.heads:
+            self.hidden.add("notes", _HEAD_CODES.sub(" ", head))
+        stored = rows(self._archive.pieces(target))
+        drawings = self._side_parts(target)
+        if not visible:
+            for row in stored:
+                self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
+            for text in drawings:
+                self.hidden.add("invisible-style", text)
+            return
+        before = self.writer.size
+        write_sheet(self.writer, name, self._visible(stored, facts), facts.merged)
+        if drawings and self.writer.size == before:
+            sheet_heading(self.writer, name)
+        for text in drawings:
+            self.writer.block(paragraph(text), Place(sheet=name))
+
+    def _visible(self, stored: Iterator[StoredRow], facts: Tail) -> Iterator[Row]:
+        for row in stored:
+            if row.hidden:
+                self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
+                continue
+            cells: dict[int, str] = {}
+            for cell in row.cells:
+                text = value_of(cell, self._shared, self._styles)
+                kind = self._kind(cell, text, facts)
+                if kind:
+                    self.hidden.add(kind, text or cell.text)
+                elif text and not text.isspace():
+                    cells[cell.column] = text
+            if cells:
+                yield Row(row.number, cells)
+
+    def _kind(self, cell: Cell, text: str, facts: Tail) -> HiddenKind | None:
+        """Why a cell is not seen, if it is not. Colours are judged only where nothing paints."""
+        if any(first <= cell.column <= last for first, last in facts.hidden_columns):
+            return "invisible-style"
+        if not text:
+            return "invisible-style" if cell.kind == "n" and cell.text else None
+        kind = self._styles.hides(cell.style)
+        return None if kind == "background-colour" and facts.styled_tables else kind
+
+    def _side_parts(self, target: str) -> list[str]:
+        """Texts of the shapes on a sheet; its comments are hidden."""
+        texts: list[str] = []
+        for relation in relations(self._archive, target):
+            if relation.kind in {"comments", "threadedComment"}:
+                for comment in _of(part(self._archive, relation.target), "comment|threadedComment"):
+                    self.hidden.add("comment", "".join(_texts(comment)))
+            elif relation.kind == "drawing":
+                drawing = part(self._archive, relation.target)
+                texts += _shape_texts(drawing)
+                for properties_ in _of(drawing, "cNvPr"):
+                    self.hidden.add("alt-text", properties_.get("descr") or "")
+        return texts
+
+
+def _space(root: Any) -> str:
+    """The namespace of the part: strict workbooks have another one."""
+    return str(root.tag).rpartition("}")[0] + "}"
+
+
+def _of(root: Any | None, names: str) -> Iterator[Any]:
+    pattern = re.compile(rf"\{{[^}}]*\}}(?:{names})")
+    return iter(()) if root is None else (e for e in root.iter() if pattern.fullmatch(str(e.tag)))
+
+
+def _texts(element: Any) -> Iterator[str]:
+    for node in _of(element, "t|text"):
+        yield node.text or ""
+
+
+def _shape_texts(drawing: Any | None) -> list[str]:
+    if drawing is None:
+        return []
+    return [
+        text
+        for body in drawing.iter(f"{_XDR}txBody")
+        if (text := "\n".join("".join(t.text or "" for t in p.iter(f"{_A}t")) for p in body))
+        and text.strip()
+    ]
+
+
+def _joined(cells: list[Cell], shared: list[str], styles: Styles) -> str:
+    return " ".join(value_of(cell, shared, styles) for cell in cells)
