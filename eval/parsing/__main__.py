@@ -18,7 +18,7 @@ from eval.parsing.made import cases as made
 from eval.parsing.measure import Row
 from eval.parsing.sets import Case
 
-_MADE = frozenset({"made", "hostile"})
+_MADE = frozenset({"made", "hostile", "big"})
 PDF_PEERS = ("pypdf", "pdfplumber")
 
 
@@ -86,6 +86,10 @@ def _made(bench: Bench, folder: Path) -> None:
     bench.show("Made here", rows, report.structure)
     cases = bench.wanted("hostile", lambda: made.broken(folder))
     bench.show("Hostile, made here", measure.outcomes("hostile", cases, "ours"), report.outcomes)
+    # Minutes long: only when asked for.
+    cases = bench.wanted("big", lambda: made.big(folder)) if "big" in bench.sets else []
+    found = measure.outcomes("big", cases, "ours", timeout=1200)
+    bench.show("Big files, made here", found, report.outcomes)
 
 
 def _engines(bench: Bench, cases: Sequence[Case]) -> list[tuple[Sequence[Case], str]]:
@@ -124,7 +128,11 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", default="", help="only these, separated by commas")
-    parser.add_argument("--sets", default="", help="docling, ocr, tika, web, encodings, pages, …")
+    parser.add_argument(
+        "--sets",
+        default="",
+        help="docling, ocr, tika, web, encodings, pages, malformed, made, hostile, big",
+    )
     parser.add_argument("--alone", action="store_true", help="ours only, without plain docling")
     parser.add_argument("--peers", action="store_true", help="also other converters")
     parser.add_argument("--json", type=Path, help="write every figure there")

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from eval.parsing import places
 from eval.parsing.engine import Engine, Run
 from eval.parsing.scores import SCORES, contained
 from eval.parsing.sets import Case
@@ -61,7 +62,8 @@ def structure(
             first, again = converter.ask(smallest.path), converter.ask(smallest.path)
             load = (first.seconds - again.seconds, first.cpu_seconds - again.cpu_seconds)
             for case, runs in zip(group, _passes(converter, group, often=fresh), strict=True):
-                yield _row(kind, engine, case, runs, load, _scores(case, runs[0]))
+                scores = _scores(case, runs[0]) | places.score(case.path, runs[0].answer)
+                yield _row(kind, engine, case, runs, load, scores)
 
 
 def strings(kind: str, cases: Sequence[Case], engine: str, *, children: int = 0) -> Iterator[Row]:
@@ -100,9 +102,11 @@ def decoding(cases: Sequence[Case], engine: str) -> Iterator[Row]:
             yield _row("encodings", engine, case, [run], (0.0, 0.0), scores, mode=mode)
 
 
-def outcomes(kind: str, cases: Sequence[Case], engine: str) -> Iterator[Row]:
+def outcomes(
+    kind: str, cases: Sequence[Case], engine: str, *, timeout: float = 150
+) -> Iterator[Row]:
     """What becomes of broken files, in one process that must live on."""
-    with Engine(engine) as converter:
+    with Engine(engine, timeout=timeout) as converter:
         for case in cases:
             yield _row(kind, engine, case, [converter.ask(case.path)], (0.0, 0.0), {})
 
@@ -166,7 +170,7 @@ def _row(
     **notes: Any,
 ) -> Row:
     answer = runs[0].answer
-    said = {k: v for k, v in answer.items() if k not in {"text", "error", "reason"} and v}
+    said = {k: v for k, v in answer.items() if k not in {"text", "error", "reason", "spans"} and v}
     return Row(
         kind=kind,
         engine=engine,

@@ -12,7 +12,7 @@ K = TypeVar("K")
 
 MEASURES = (
     "tokens", "edit", "headings", "tree", "cells", "grid", "items", "order", "exact",
-    "present", "absent",
+    "present", "absent", "placed", "on page",
 )  # fmt: skip
 
 

@@ -15,8 +15,6 @@ from typing import Any
 Answer = dict[str, Any]
 Convert = Callable[[dict[str, Any]], Answer]
 
-_WALL_SECONDS = 120
-
 
 def ours() -> Convert:
     """The product: cell, then canonical body. `children`: with the text of files inside."""
@@ -30,13 +28,13 @@ def ours() -> Convert:
     from services.converter.settings import ConverterSettings
 
     runner = asyncio.Runner()
-    cell = ParseCell(ConverterSettings(wall_seconds=_WALL_SECONDS))
+    cell = ParseCell(ConverterSettings())
 
     async def parse(path: Path, children: int) -> Answer:
         with path.open("rb") as file:
             media_type = sniff(file.read(SNIFF_BYTES), path.name)
         outcome = await cell.parse(path, media_type)
-        body, meta = canonical(outcome.document, path.stem)[:2]
+        body, meta, spans = canonical(outcome.document, path.stem)
         for attached, data in zip(outcome.document.attachments, outcome.files, strict=True):
             body += await child(attached.name, data, children - 1)
         return {
@@ -49,7 +47,7 @@ def ours() -> Convert:
             "warnings": outcome.warnings,
             "missing_pages": outcome.missing_pages,
             "hidden": len(outcome.document.hidden),
-            "spans": len(outcome.document.spans),
+            "spans": [(s.byte_start, s.byte_end, s.place.page) for s in spans],
             "attachments": len(outcome.files),
         }
 

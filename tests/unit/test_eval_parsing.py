@@ -7,8 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import reportlab.pdfgen.canvas
 
-from eval.parsing import report, scores
+from eval.parsing import places, report, scores
 from eval.parsing.engine import Engine
 from eval.parsing.made import model, web
 from eval.parsing.made.texts import WORDS, Words
@@ -258,3 +259,29 @@ def test_nested_lists_lie_inside_their_item() -> None:
     made = model.Made("", "en", (model.Items(((1, "a"), (2, "b"), (2, "c"), (1, "d"))),))
     wanted = "<ul><li>a<ul><li>b</li><li>c</li></ul></li><li>d</li></ul>"
     assert wanted in web.html(model.Made("", "en", (model.Heading(1, "t"), *made.blocks)))
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+def test_letters_within_spans_are_placed() -> None:
+    answer = {"text": "# Žaba\n\nabcd\n", "spans": [(2, 7, None)]}
+    # Žaba is five bytes; four of eight letters lie in the span.
+    assert places.score(Path("a.docx"), answer) == {"placed": 0.5}
+
+
+def test_spans_are_looked_up_on_their_page(tmp_path: Path) -> None:
+    path = tmp_path / "two.pdf"
+    canvas = reportlab.pdfgen.canvas.Canvas(str(path))
+    for text in ("first leaf", "second leaf"):
+        canvas.drawString(72, 700, text)
+        canvas.showPage()
+    canvas.save()
+    spans = [(0, 10, 1), (12, 23, 1), (12, 23, 2), (0, 10, 9)]
+    found = places.score(path, {"text": "first leaf\n\nsecond leaf\n", "spans": spans})
+    assert found["on page"] == 0.5
+
+
+def test_an_answer_without_spans_has_no_places() -> None:
+    assert places.score(Path("a.pdf"), {"text": "x"}) == {}
+    assert places.score(Path("a.pdf"), {"error": "no-text", "spans": []}) == {}

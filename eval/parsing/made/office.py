@@ -119,6 +119,18 @@ def write_pptx(made: Made, path: Path) -> None:
     show.save(str(path))
 
 
+def write_rows(path: Path, rows: int) -> None:
+    """One sheet of `rows` rows of four cells."""
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("Rows")
+    sheet.append(["number", "text", "day", "price"])
+    for n in range(rows):
+        sheet.append([n, "plain words of a cell", datetime.date(2024, 1, 15), 3.25])
+    book.save(path)
+
+
 def write_xlsx(words: Words, path: Path) -> str:
     """Two sheets, the second starting off the corner, with numbers and dates; its Markdown."""
     from openpyxl import Workbook
