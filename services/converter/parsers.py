@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, XLS, XLSX
+from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, PPTX, XLS, XLSX
 from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
@@ -19,8 +19,9 @@ _REVISIONS = {
     JSON: "json-1",
     XLSX: "xlsx-1",
     XLS: "xls-1",
+    PPTX: "pptx-1",
 }
-_HTML_REVISION = 1
+_HTML_REVISION = 2
 _DOCX_REVISION = 1
 HEURISTIC_REVISION = 1
 _MODELS_REVISION = 1

@@ -4,7 +4,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernel.errors import Refusal
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, XLS, XLSX
+from kernel.media import (
+    CSV,
+    DOCX,
+    EML,
+    HTML,
+    JSON,
+    MARKDOWN,
+    MSG,
+    PDF,
+    PICTURES,
+    PLAIN,
+    PPTX,
+    XLS,
+    XLSX,
+)
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
 
@@ -72,6 +86,12 @@ def _xls(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_xls(path, options)
 
 
+def _pptx(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.slides import parse_pptx
+
+    return parse_pptx(path, options)
+
+
 def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.mail import parse_mail
 
@@ -94,6 +114,7 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     DOCX: _docx,
     XLSX: _xlsx,
     XLS: _xls,
+    PPTX: _pptx,
     EML: _mail,
     MSG: _mail,
     **dict.fromkeys(PICTURES, _image),

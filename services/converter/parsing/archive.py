@@ -1,6 +1,7 @@
 """Zipped formats, read with a limit on what comes out."""
 
 import itertools
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from services.converter.settings import ParseOptions
 _MOST_ENTRIES = 20_000
 _SMALL = 4 * 1024 * 1024
 _CHUNK = 1024 * 1024
+_DOCUMENT_TYPE = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T|E\0?N\0?T\0?I)")
 _BAD = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
 
 
@@ -91,3 +93,17 @@ class Archive:
                     yield part
         except _BAD as error:
             raise Refusal("corrupt-document", "an entry of the container is damaged") from error
+
+    def refuse_document_types(self) -> None:
+        """For a library that parses the parts itself: none may declare entities.
+
+        Raises:
+            Refusal: `corrupt-document`, `decompression-bomb`.
+        """
+        for name in self.names:
+            if name.endswith((".xml", ".rels", ".vml")):
+                before = b""
+                for piece in self.pieces(name):
+                    if _DOCUMENT_TYPE.search(before + piece):
+                        raise Refusal("corrupt-document", "a part declares a document type")
+                    before = piece[-32:]

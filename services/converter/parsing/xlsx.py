@@ -14,6 +14,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import XLSX
 from services.converter.parsing.archive import Archive
+from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph
 from services.converter.parsing.office import part, properties, relations
@@ -51,6 +52,8 @@ def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
         book = _Book(archive, Writer(options.max_output_bytes))
         book.write()
         facts = properties(archive)
+        files = embedded_files(archive)
+    list_files(book.writer, files)
     if book.writer.empty:
         raise Refusal("empty-document", "the workbook has no visible text")
     markdown, spans = book.writer.finish()
@@ -65,7 +68,7 @@ def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
     document = ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
-    return Parse(document)
+    return Parse(document, files=tuple(files))
 
 
 class _Book:

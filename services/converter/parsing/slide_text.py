@@ -1,0 +1,175 @@
+"""DrawingML text: paragraphs with their bullets, and what of them cannot be read."""
+
+import re
+from typing import Any, NamedTuple
+
+from contracts.artifacts import HiddenKind
+from services.converter.parsing.hidden import Unseen
+
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_PALE = 232
+_TINY = 200
+_MOST_LEVEL = 8
+_BULLETS = (A + "buChar", A + "buAutoNum", A + "buBlip", A + "buNone")
+_FILLS = (A + "solidFill", A + "gradFill", A + "blipFill", A + "pattFill", A + "grpFill")
+
+
+class Line(NamedTuple):
+    """A paragraph; `bullet` is `-`, `3.` or empty."""
+
+    text: str
+    level: int
+    bullet: str
+
+
+def text_of(element: Any) -> str:
+    """All text below in one line."""
+    pieces = (
+        node.text or "" if node.tag in {A + "t", _M + "t"} else " "
+        for node in element.iter(A + "t", _M + "t", A + "br", A + "p")
+    )
+    return re.sub(r"\s+", " ", "".join(pieces)).strip()
+
+
+class Bullets:
+    """Which paragraphs of a slide are items of a list, by themselves or by the slide's design."""
+
+    def __init__(self, slide: Any) -> None:
+        layout = slide.slide_layout
+        self._layout = list(layout.placeholders)
+        self._master = list(layout.slide_master.placeholders)
+        styles = layout.slide_master.element.find(P + "txStyles")
+        self._body = None if styles is None else styles.find(P + "bodyStyle")
+
+    def of(self, paragraph: Any, shape: Any, level: int) -> Any | None:
+        """The element that decides: `buNone`, `buChar`, …; None when nothing does."""
+        own = paragraph.find(A + "pPr")
+        for properties in (own, *self._designs(shape, level)):
+            found = None if properties is None else _first(properties)
+            if found is not None:
+                return found
+        return None
+
+    def _designs(self, shape: Any, level: int) -> list[Any | None]:
+        from pptx.enum.shapes import PP_PLACEHOLDER as KIND
+
+        tag = f"{A}lvl{level + 1}pPr"
+        own = shape._element.find(f"{P}txBody/{A}lstStyle/{tag}")
+        if not shape.is_placeholder:
+            return [own]
+        form = shape.placeholder_format
+        layout = next((p for p in self._layout if p.placeholder_format.idx == form.idx), None)
+        kinds = {form.type, KIND.BODY} if form.type == KIND.OBJECT else {form.type}
+        master = next((p for p in self._master if p.placeholder_format.type in kinds), None)
+        designs = [own]
+        for outer in (layout, master):
+            path = f"{P}txBody/{A}lstStyle/{tag}"
+            designs.append(None if outer is None else outer._element.find(path))
+        if kinds & {KIND.BODY, KIND.OBJECT} and self._body is not None:
+            designs.append(self._body.find(tag))
+        return designs
+
+
+def _first(properties: Any) -> Any | None:
+    return next((child for child in properties if child.tag in _BULLETS), None)
+
+
+def lines_of(shape: Any, bullets: Bullets, hidden: Unseen, *, white_is_hidden: bool) -> list[Line]:
+    """The paragraphs of a shape that have text; unreadable runs go to `hidden`."""
+    body = shape._element.find(P + "txBody")
+    lines: list[Line] = []
+    numbers: dict[int, int] = {}
+    for paragraph in () if body is None else body.iter(A + "p"):
+        text = _readable(paragraph, hidden, white_is_hidden=white_is_hidden)
+        if not text:
+            continue
+        own = paragraph.find(A + "pPr")
+        told = (own.get("lvl") or "0") if own is not None else "0"
+        level = min(int(told), _MOST_LEVEL) if told.isdecimal() else 0
+        kind = bullets.of(paragraph, shape, level)
+        lines.append(Line(text, level, _bullet(kind, level, numbers)))
+    return _levelled(lines)
+
+
+def _bullet(kind: Any | None, level: int, numbers: dict[int, int]) -> str:
+    for deeper in [one for one in numbers if one > level]:
+        del numbers[deeper]
+    if kind is None or kind.tag == A + "buNone":
+        numbers.pop(level, None)
+        return ""
+    if kind.tag != A + "buAutoNum":
+        numbers.pop(level, None)
+        return "-"
+    start = kind.get("startAt") or "1"
+    first = int(start) if start.isdecimal() and len(start) < 6 else 1
+    numbers[level] = numbers[level] + 1 if level in numbers else first
+    return f"{numbers[level]}."
+
+
+def _levelled(lines: list[Line]) -> list[Line]:
+    """No item deeper than one step below the item before it: Markdown would take it for code."""
+    out: list[Line] = []
+    for one in lines:
+        most = out[-1].level + 1 if out and out[-1].bullet else 0
+        out.append(one._replace(level=min(one.level, most) if one.bullet else 0))
+    return out
+
+
+def _readable(paragraph: Any, hidden: Unseen, *, white_is_hidden: bool) -> str:
+    pieces: list[str] = []
+    for child in paragraph:
+        if child.tag == A + "br":
+            pieces.append("\n")
+            continue
+        kind = _unreadable(child, white_is_hidden=white_is_hidden)
+        text = "".join(node.text or "" for node in child.iter(A + "t", _M + "t"))
+        if kind:
+            hidden.add(kind, text)
+        else:
+            pieces.append(text)
+    return "".join(pieces).strip()
+
+
+def _unreadable(run: Any, *, white_is_hidden: bool) -> HiddenKind | None:
+    properties = run.find(A + "rPr")
+    if properties is None:
+        return None
+    size = properties.get("sz") or ""
+    if size.isdecimal() and int(size) <= _TINY:
+        return "zero-size"
+    color = properties.find(f"{A}solidFill/{A}srgbClr")
+    if white_is_hidden and color is not None and _is_pale(color.get("val") or ""):
+        return "background-colour"
+    return None
+
+
+def _is_pale(value: str) -> bool:
+    if not re.fullmatch(r"[0-9A-Fa-f]{6}", value):
+        return False
+    return all(int(value[n : n + 2], 16) >= _PALE for n in (0, 2, 4))
+
+
+def is_painted(element: Any) -> bool:
+    """Whether a shape has, or may have by its style, something behind its text."""
+    own = element.find(P + "spPr")
+    if own is not None and own.find(A + "noFill") is not None:
+        return False
+    return element.find(P + "style") is not None or (
+        own is not None and any(child.tag in _FILLS for child in own)
+    )
+
+
+def white_page(slide: Any) -> bool:
+    """Whether the slide is surely white: no picture or colour behind, by itself or its design."""
+    for one in (slide, slide.slide_layout, slide.slide_layout.slide_master):
+        background = one.element.find(f"{P}cSld/{P}bg")
+        if background is None:
+            continue
+        scheme = [color.get("val") for color in background.iter(A + "schemeClr")]
+        plain = [color.get("val") or "" for color in background.iter(A + "srgbClr")]
+        if any(background.iter(A + "blipFill", A + "gradFill", A + "pattFill")):
+            return False
+        return scheme in (["bg1"], ["lt1"]) or (not scheme and any(map(_is_pale, plain)))
+    return True
