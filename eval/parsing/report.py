@@ -153,13 +153,18 @@ def worst(rows: Sequence[Row], count: int = 10) -> str:
     """Documents of `ours` furthest from their reference, by the mean of all measures."""
     kinds = ("docling", "ocr", "made")
     scored = [r for r in rows if r.engine == "ours" and r.scores and r.kind in kinds]
-    scored.sort(key=lambda r: mean(r.scores.values()))
+    found = [(mean(kept.values()), row, kept) for row in scored if (kept := _structural(row))]
+    found.sort(key=lambda entry: (entry[0], entry[1].name))
     lines = [["mean", "set", "file", "outcome", "scores"]]
-    for row in scored[:count]:
-        parts = " ".join(f"{k} {v:.2f}" for k, v in row.scores.items() if k != "exact")
-        average = f"{mean(row.scores.values()):.3f}"
-        lines.append([average, row.kind, row.name, row.error or "parsed", parts])
+    for average, row, kept in found[:count]:
+        parts = " ".join(f"{name} {score:.2f}" for name, score in kept.items())
+        lines.append([f"{average:.3f}", row.kind, row.name, row.error or "parsed", parts])
     return table(lines)
+
+
+def _structural(row: Row) -> dict[str, float]:
+    """Scores against the reference; places and exact heading lines are told elsewhere."""
+    return {k: v for k, v in row.scores.items() if k not in {"exact", "placed", "on page"}}
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:

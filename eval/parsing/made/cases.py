@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from eval.parsing.made import hostile, office, pdf, web
@@ -28,9 +29,12 @@ def made(folder: Path) -> list[Case]:
         "odt": office.write_odt, "epub": web.write_epub, "eml": web.write_eml,
     }  # fmt: skip
     for words in some:
+        cases.append(_case(folder, "docx tables", "docx", tables(words), office.write_docx))
+        cases.append(_case(folder, "html tables", "html", tables(words), web.write_html))
         for kind, write in others.items():
             cases.append(_case(folder, kind, kind, report(words), write))
-        cases.append(_slides(folder, report(words)))
+        cases.append(_slides(folder, report(words), "pptx", office.write_pptx))
+        cases.append(_slides(folder, law(words), "odp", office.write_odp))
     for charset in ("windows-1251", "koi8-r"):
         document = replace(report(by_language["ru"]), name=f"report-{charset}")
         cases.append(_case(folder, "html", "html", document, _html_in(charset)))
@@ -90,22 +94,22 @@ def _data(folder: Path, some: list[Words]) -> list[Case]:
         some, (",", ";", "\t"), ("utf-8", "windows-1251", "utf-16"), strict=True
     ):
         name = f"data-{words.language}"
-        for kind in ("xlsx", "csv", "json"):
+        csv = partial(web.write_csv, charset=charset, separator=separator)
+        writers: dict[str, Callable[[Words, Path], str]] = {
+            "xlsx": office.write_xlsx, "ods": office.write_ods, "json": web.write_json, "csv": csv,
+        }  # fmt: skip
+        for kind, write in writers.items():
             path = folder / f"{name}.{kind}"
-            if kind == "csv":
-                text = web.write_csv(words, path, charset=charset, separator=separator)
-            else:
-                text = (office.write_xlsx if kind == "xlsx" else web.write_json)(words, path)
-            cases.append(Case(path.name, path, kind, text))
+            cases.append(Case(path.name, path, kind, write(words, path)))
     return cases
 
 
-def _slides(folder: Path, document: Made) -> Case:
+def _slides(folder: Path, document: Made, suffix: str, write: Writer) -> Case:
     """Slides have no levels: what stands in the title is a heading, one like another."""
     flat = tuple(Heading(1, b.text) if isinstance(b, Heading) else b for b in document.blocks)
     bare = replace(document, blocks=flat, running="", footnote="")
     skip = {"tree", "items"}
-    return _case(folder, "pptx", "pptx", bare, office.write_pptx, skip=skip)
+    return _case(folder, suffix, suffix, bare, write, skip=skip)
 
 
 def _case(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from eval.parsing.made.model import Grid, Heading, Items, Made, Paragraph
+from eval.parsing.made.model import Block, Grid, Heading, Items, Made, Paragraph
 from eval.parsing.made.texts import Words
 
 
@@ -26,14 +26,21 @@ def write_docx(made: Made, path: Path) -> None:
                 for depth, text in entries:
                     document.add_paragraph(text, f"{kind} {depth}" if depth > 1 else kind)
             case Grid():
-                rows = block.full
-                table = document.add_table(len(rows), len(rows[0]), "Table Grid")
-                for row, line in zip(table.rows, rows, strict=True):
-                    for cell, text in zip(row.cells, line, strict=True):
-                        cell.text = text
+                _docx_table(document, block)
     if made.footnote:
         document.add_paragraph(made.footnote)
     document.save(str(path))
+
+
+def _docx_table(document: Any, grid: Grid) -> None:
+    rows = grid.full
+    table = document.add_table(len(rows), len(rows[0]), "Table Grid")
+    for row, line in zip(table.rows, rows, strict=True):
+        for cell, text in zip(row.cells, line, strict=True):
+            cell.text = text
+    if grid.spans:
+        over = table.rows[0].cells
+        over[1].merge(over[-1]).text = grid.spans
 
 
 def write_odt(made: Made, path: Path) -> None:
@@ -75,6 +82,52 @@ def _odf_list(entries: tuple[tuple[int, str], ...]) -> Any:
             last.append(odfdo.List())
         last.get_elements("text:list")[0].append(item)
     return top
+
+
+def write_ods(words: Words, path: Path) -> str:
+    """Two sheets by odfdo; their Markdown."""
+    import odfdo
+
+    book = odfdo.Document("spreadsheet")
+    book.body.clear()
+    parts: list[Block] = []
+    for name, rows in ((words.parts[0], words.table), (words.parts[1], words.table[::2])):
+        sheet = odfdo.Table(name, width=len(rows[0]), height=len(rows))
+        sheet.set_values([list(row) for row in rows])
+        book.body.append(sheet)
+        parts += [Heading(1, name), Grid(rows)]
+    book.save(str(path))
+    return Made("", words.language, tuple(parts)).markdown
+
+
+def write_odp(made: Made, path: Path) -> None:
+    """A page for each heading: its title in a frame, text and items below in another."""
+    import odfdo
+
+    show = odfdo.Document("presentation")
+    show.body.clear()
+    for n, (title, blocks) in enumerate(slides(made)):
+        page = odfdo.DrawPage(f"page{n}", name=f"Page {n + 1}")
+        texts = [t for block in blocks for t in _texts(block)]
+        for y, kind, lines in ((1, "title", [title]), (5, "outline", texts)):
+            frame = odfdo.Frame.text_frame(
+                [odfdo.Paragraph(line) for line in lines],
+                size=("20cm", "3cm"),
+                position=("2cm", f"{y}cm"),
+                presentation_class=kind,
+            )
+            page.append(frame)
+        show.body.append(page)
+    show.save(str(path))
+
+
+def _texts(block: Block) -> list[str]:
+    match block:
+        case Paragraph(text):
+            return [text]
+        case Items(entries):
+            return [text for _, text in entries]
+    return []
 
 
 def slides(made: Made) -> Iterator[tuple[str, list[Any]]]:

@@ -108,13 +108,17 @@ def _elements(made: Made) -> Iterator[str]:
             case Items(entries, numbered):
                 yield _list(entries, "ol" if numbered else "ul")
             case Grid():
-                yield f"<table>{''.join(_table_rows(block.full))}</table>"
+                yield f"<table>{''.join(_table_rows(block))}</table>"
     if made.footnote:
         yield f"<p>{escape(made.footnote)}</p>"
 
 
-def _table_rows(rows: tuple[tuple[str, ...], ...]) -> Iterator[str]:
-    for at, row in enumerate(rows):
+def _table_rows(grid: Grid) -> Iterator[str]:
+    if grid.spans:
+        first, *rest = grid.rows[0]
+        over = f'<th colspan="{len(rest)}">{escape(grid.spans)}</th>'
+        yield f"<tr><th>{escape(first)}</th>{over}</tr>"
+    for at, row in enumerate(grid.rows):
         tag = "td" if at else "th"
         yield f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
 
