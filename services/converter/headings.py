@@ -25,7 +25,7 @@ _UNITS: tuple[tuple[int, str], ...] = (
     (5, "subsection|unterabschnitt|подраздел|пододдел|пододељак|подсекција|pododjeljak|"
         "pododeljak|pododsek|pododdelek|titelabschnitt"),
     (6, r"article|artikel|art\.?|статья|член|чл\.|члан|članak|clanak|čl\.|član|clan|člen"),
-    (7, "§{1,2}|paragraph|параграф|paragraf"),
+    (7, "§{1,2}|параграф"),
     (8, "annex|appendix|schedule|anhang|anlage|приложение|прилог|prilog|priloga|додатак|dodatak|"
         "анекс|aneks"),
 )  # fmt: skip
@@ -79,21 +79,35 @@ def _ordinal_values() -> dict[str, int]:
 _ORDINAL_VALUES = _ordinal_values()
 _ORDINAL = "|".join(sorted(_ORDINAL_VALUES, key=len, reverse=True))
 _COMPOUND = r"(?:двадесет|дваесет|dvadeset)\s+(?:и|i)\s+"
-_WORDS = "(?:{})(?:(?<=[.§])|(?![^\\W\\d_]))".format(
-    "|".join(
-        f"(?P<u{rank}>{'|'.join(sorted(words.split('|'), key=len, reverse=True))})"
-        for rank, words in _UNITS
-    )
+_RANKS = {
+    re.sub(r"[^\w§]|\d", "", word): rank for rank, words in _UNITS for word in words.split("|")
+}
+
+
+def _longest_first(words: str) -> str:
+    return "|".join(sorted(words.split("|"), key=len, reverse=True))
+
+
+_WORD = "(?:{})(?:(?<=[.§])|(?![^\\W\\d_]))".format(
+    _longest_first("|".join(words for _, words in _UNITS))
 )
 _MARK = re.compile(
-    rf"(?i:{_WORDS})(?:\s*(?:№|(?i:no|nr|br|бр|број|broj|št)(?:\.|(?=\s)))?\s*"
+    rf"(?P<word>(?i:{_WORD}))(?:\s*(?:№|(?i:no|nr|br|бр|број|broj|št)(?:\.|(?=\s)))?\s*"
     rf"(?:(?P<figure>{_FIGURE}{_PARTED}){_END}|(?P<roman>{_ROMAN}(?:\s?[A-Za-zА-Яа-я](?=[.\s]|$))?"
     rf"{_PARTED}){_END}|(?P<letter>[A-ZА-ЯČĆĐŠŽ])(?=[.:)\s]|$)"
     rf"|(?P<ordinal>(?i:(?:{_COMPOUND})?(?:{_ORDINAL}))){_END}))?"
 )
+# `1. Section` is an item of a list in English, so not every word may come second.
+_SECOND = _longest_first(
+    "buch|knjiga|teil|дел|део|dio|deo|del|titel|naslov|наслов|kapitel|hauptstück|глава|поглавље|"
+    "поглавје|poglavlje|poglavje|glava|abschnitt|раздел|одељак|оддел|odjeljak|odeljak|oddelek|"
+    "odsjek|odsek|unterabschnitt|pododdelek|artikel|член|члан|članak|član|člen"
+)
+_SECOND_TO_WORDS = _longest_first(f"{_SECOND}|book|part|chapter|title|section|часть|част|дял|книга")
 _NUMBER_FIRST = re.compile(
-    rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))(?:\.\s*|(?<=[a-zа-я])\s+)|"
-    rf"(?P<ordinal>(?i:{_ORDINAL}))\s+)(?i:{_WORDS}){_END}"
+    rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))(?:\.\s*|(?<=[a-zа-я])\s+)"
+    rf"(?P<word>(?i:{_SECOND}))"
+    rf"|(?P<ordinal>(?i:{_ORDINAL}))\s+(?P<other>(?i:{_SECOND_TO_WORDS}))){_END}"
 )
 _SOLE = re.compile(
     r"(?i:(?:sole|only|einziger|единствен|единственная|jedini|edini|јединствени|единствен)\s+"
@@ -132,8 +146,8 @@ def legal_mark(text: str) -> Mark | None:
     if match is None:
         sole = _SOLE.match(text)
         return _mark(text, ARTICLE, _ARTICLE_RANK, (1, ""), sole.end()) if sole else None
-    rank = next(rank for rank, _ in _UNITS if match[f"u{rank}"])
-    word = match[f"u{rank}"].lower()
+    word = (match["word"] or match["other"]).lower()
+    rank = _RANKS[word.rstrip(".") if word[0] != "§" else "§"]
     value, suffix = _number(match)
     end = match.end()
     if value == 0:

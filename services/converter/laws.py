@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from services.converter.form import is_heading, spaced
@@ -26,6 +26,7 @@ _LEAST = 3
 """Articles that make a law."""
 _NAMED, _TOPIC, _ROMAN = "named", "topic", "roman"
 _LEAVES = (ARTICLE, PARAGRAPH)
+_LOOK_AHEAD = 50
 _WIDEST = 120
 """Characters of a line in text that is cut into lines."""
 _MOST_LINES = 3
@@ -43,6 +44,9 @@ _GOES_ON = re.compile(
     r"po|na|od|i|ili|iz|z|v|za|ter|ali|in|prema|сходно|к|со)$",
     re.IGNORECASE,
 )
+_NO_LETTERS = re.compile(r"[\W_]+")
+_PAGE_AT_END = re.compile(r"[\s.…]+\d{1,4}$")
+_TITLE_SENTENCE = re.compile(r"[^\W\d_a-zа-я][^.;:\n]{2,80}\.(?=\s+[\"“„«(]?[^\W_a-zа-я])")
 Form = Literal["bare", "titled", "sentence"]
 
 
@@ -51,7 +55,8 @@ class Item:
     """A line that heads, or may head, a part of a law.
 
     `bare` is the line without `#` and emphasis; `known`: its level, 0 for a line of text;
-    `titles`: lines of text or headings that are its title; `level`: what it gets.
+    `run_in`: text follows on the same line, from `end`; `titles`: lines of text or headings that
+    are its title; `level`: what it gets; `is_leaf`: of the kind that holds the text.
     """
 
     line: int
@@ -62,14 +67,12 @@ class Item:
     run_in: bool = False
     titles: list[int] = field(default_factory=list)
     level: int = 0
+    is_leaf: bool = False
+    end: int = 0
 
     @property
     def unit(self) -> str:
         return self.mark.unit
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.unit in _LEAVES
 
 
 def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
@@ -96,7 +99,9 @@ class _Law:
         found = [item for n in range(len(self._lines)) if (item := self._item(n)) is not None]
         if sum(item.form != "sentence" or item.run_in for item in found) < _LEAST:
             return None
+        _find_leaves(found)
         self._items = _in_sequence(self._without_contents(found))
+        _set_ends(self._items)
         self._taken = {n for item in self._items for n in item.titles}
         if not self._is_law():
             return None
@@ -171,29 +176,47 @@ class _Law:
         return short and above[0].isupper() and above[-1] != "," and not _GOES_ON.search(above)
 
     def _without_contents(self, found: list[Item]) -> list[Item]:
-        """Entries of a list of contents go: their numbers come again, with text."""
-        last = {(i.unit, i.mark.value, i.mark.suffix): n for n, i in enumerate(found)}
-        again = [n < last[i.unit, i.mark.value, i.mark.suffix] for n, i in enumerate(found)]
+        """Entries of a list of contents go: the same headings come again, with more text."""
+        places: dict[tuple[str, int, str], list[int]] = {}
+        for number, item in enumerate(found):
+            places.setdefault((item.unit, item.mark.value, item.mark.suffix), []).append(number)
+        ends = [*(item.line for item in found[1:]), len(self._lines)]
+        words = [self._words(item, end) for item, end in zip(found, ends, strict=True)]
+        entries = [
+            not item.known
+            and len(words[n]) < _SHORT
+            and any(
+                later > n and words[later].startswith(words[n])
+                for later in places[item.unit, item.mark.value, item.mark.suffix][-_LOOK_AHEAD:]
+            )
+            for n, item in enumerate(found)
+        ]
         dropped: set[int] = set()
-        for run in self._runs_without_text(found):
-            entries = [n for n in run if not found[n].known]
-            repeated = sum(again[n] for n in entries)
-            if repeated >= _LEAST and repeated * 5 >= len(entries) * 3:
-                dropped.update(_up_to_the_law(entries, found, again))
+        for is_entry, group in groupby(range(len(found)), key=entries.__getitem__):
+            run = list(group)
+            if is_entry and len(run) > _LEAST:
+                dropped.update(run)
         return [item for n, item in enumerate(found) if n not in dropped]
 
-    def _runs_without_text(self, items: list[Item]) -> list[list[int]]:
-        runs: list[list[int]] = [[]]
-        for number, item in enumerate(items):
-            runs[-1].append(number)
-            end = items[number + 1].line if number + 1 < len(items) else len(self._lines)
-            if sum(len(self._text(n)) for n in range(item.line + 1, end)) >= _SHORT:
-                runs.append([])
-        return [run for run in runs if run]
+    def _words(self, item: Item, end: int) -> str:
+        """The letters of an item's line and of what follows it up to the next, as far as needed."""
+        texts = [item.bare.text]
+        for number in range(item.line + 1, end):
+            texts.append(self._text(number))
+            if len(texts) > _MOST_LINES and sum(map(len, texts)) > 2 * _SHORT:
+                break
+        return _NO_LETTERS.sub("", "".join(_PAGE_AT_END.sub("", text) for text in texts)).lower()
 
     def _is_law(self) -> bool:
+        """Whether there are enough parts of one kind, most of them with text."""
+        starts = {item.line for item in self._items}
+        holding = Counter(
+            item.unit
+            for item in self._items
+            if item.run_in or item.known or self._next_text(item.line, 1) not in starts
+        )
         counts = Counter(item.unit for item in self._items)
-        return max(counts.values(), default=0) >= _LEAST
+        return any(n >= _LEAST and holding[unit] * 2 >= n for unit, n in counts.items())
 
     # --- titles -------------------------------------------------------------------------------
 
@@ -208,7 +231,7 @@ class _Law:
             common = len(titled) * 5 >= len(open_items) * 3 and len(titled) > elsewhere
             for item in titled:
                 block = blocks[item.line]
-                if unit in _LEAVES:
+                if item.is_leaf:
                     wanted = common and len(titled) >= _LEAST
                 else:
                     wanted = common or self._next_text(block[-1], 1) in starts
@@ -312,7 +335,9 @@ class _Law:
                 continue
             if known or self._opens(number):
                 found.append(Item(number, mark, bare, "titled", known))
-        chained = [found[n] for n in chain([(i.mark.value, "") for i in found], restart=1.6)]
+        chained = [
+            found[n] for n in chain([(i.mark.value, i.mark.suffix) for i in found], restart=1.6)
+        ]
         leading = sum(self._leads(item, starts) for item in chained)
         if len(chained) >= 2 and leading * 2 >= len(chained):
             self._items = sorted([*self._items, *chained], key=lambda item: item.line)
@@ -334,7 +359,7 @@ class _Law:
                 continue
             # Within an article the same words are text: `Budući da:`.
             outside = number < leaves[0] or bare.text[-1] != ":"
-            if known or (outside and self._opens(number) and bare.text[0].isupper()):
+            if known or (outside and self._opens(number)):
                 mark = Mark(_NAMED, 0, 0, "", len(bare.text), len(bare.text))
                 self._items.append(Item(number, mark, bare, "titled", known))
         self._items.sort(key=lambda item: item.line)
@@ -351,12 +376,19 @@ class _Law:
         }
 
     def _drop_strangers(self) -> None:
-        """A text about something else that quotes a law keeps its own headings only."""
+        """A text that quotes a law, or a law that quotes another, keeps its own headings only."""
         others = sum(level > 1 for level in self._others().values())
-        fresh = sum(not item.known for item in self._items)
-        if others > 3 and fresh < 2 * others:
-            self._taken.difference_update(n for i in self._items if not i.known for n in i.titles)
-            self._items = [item for item in self._items if item.known]
+        known = Counter(item.unit for item in self._items if item.known)
+        fresh = Counter(item.unit for item in self._items if not item.known)
+        alien = others > 3 and fresh.total() < 2 * others
+        dropped = [
+            item
+            for item in self._items
+            if not item.known and (alien or known[item.unit] > max(2, 2 * fresh[item.unit]))
+        ]
+        self._taken.difference_update(n for item in dropped for n in item.titles)
+        gone = {item.line for item in dropped}
+        self._items = [item for item in self._items if item.line not in gone]
 
     def _written(self) -> list[Line]:
         items = {item.line: item for item in self._items}
@@ -372,8 +404,9 @@ class _Law:
 
     def _heading(self, item: Item) -> list[Line]:
         if item.run_in:
-            head, text = item.bare.cut(0, item.mark.end), item.mark.title
-            rest = [Line(""), item.bare.cut(text, len(item.bare.text))]
+            head = item.bare.cut(0, item.end)
+            start = max(item.mark.title, item.end)
+            rest = [Line(""), item.bare.cut(start, len(item.bare.text)).stripped()]
         else:
             head, rest = item.bare, []
         parts: list[Line | str] = ["#" * item.level + " ", head]
@@ -448,15 +481,22 @@ def _titles(text: str) -> bool:
     )
 
 
-def _up_to_the_law(entries: list[int], found: list[Item], again: list[bool]) -> list[int]:
-    """The entries of a list of contents, without the first headings of the law behind it."""
-    first = next((n for n in entries if found[n].is_leaf and not again[n]), None)
-    if first is None or all(not again[n] for n in entries if n > first):
-        end = entries[-1] + 1 if first is None else first
-        while end > entries[0] and first is not None and not found[end - 1].is_leaf:
-            end -= 1
-        return [n for n in entries if n < end]
-    return [n for n in entries if again[n]]
+def _find_leaves(found: list[Item]) -> None:
+    """Articles hold the text; where there are none, what there is most of."""
+    units = Counter(item.unit for item in found if item.form != "sentence" or item.run_in)
+    leaves = [unit for unit in _LEAVES if units[unit] >= _LEAST]
+    leaves = leaves or [unit for unit, _ in units.most_common(1)]
+    for item in found:
+        item.is_leaf = item.unit in leaves
+
+
+def _set_ends(items: list[Item]) -> None:
+    """`Section 1. Short title. This Act …`: where all start so, that sentence is the title."""
+    run_in = [item for item in items if item.run_in]
+    titles = [_TITLE_SENTENCE.match(i.bare.text, i.mark.title) for i in run_in]
+    titled = sum(title is not None for title in titles)
+    for item, title in zip(run_in, titles, strict=True):
+        item.end = title.end() if title and titled * 5 >= len(run_in) * 4 else item.mark.end
 
 
 def _in_sequence(found: list[Item]) -> list[Item]:
@@ -484,8 +524,6 @@ def _of_unit(found: list[Item]) -> list[Item]:
     """Those in sequence. Sentences only where most of the articles start on their number's line."""
     restart = 1.6 if found[0].is_leaf else 0.4
     heads = _chained([i for i in found if i.form != "sentence"], restart)
-    if not found[0].is_leaf:
-        return heads
     both = _chained([i for i in found if i.form != "sentence" or i.run_in], restart)
     run_in = [item for item in both if item.run_in]
     if len(run_in) < _LEAST or len(run_in) * 2 < len(both):
