@@ -28,7 +28,7 @@ _HUB = ("HF_*", "HTTPS_PROXY", "NO_PROXY")
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
-    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY"),
+    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"),
     "scanner": ("KB_API_KEY", "KB_CONCURRENCY"),
     "converter": (
         "KB_MAX_UPLOAD_BYTES",
@@ -116,6 +116,8 @@ def _environment(
             env["KB_BLOBS"] = stores.blobs
             if "://" in stores.blobs:
                 env |= _chosen(config, _CLOUD)
+    if "ingest" in services:
+        env.setdefault("KB_DROPZONE", f"{stores.data}/dropzone")
     env |= _database(services, config, stores)
     env |= _bus(services, config, stores)
     if "ui" in services:

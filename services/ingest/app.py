@@ -20,9 +20,11 @@ from services.ingest.accept import Offer, accept, superseded
 from services.ingest.attachments import Attachments
 from services.ingest.control import add_control_routes
 from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.dropzone import open_dropzone
 from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
 from services.ingest.projects import add_project_routes
+from services.ingest.settings import DropzoneSettings
 from services.ingest.upload import Multipart
 
 TEXT_BYTES = 16 * 1024 * 1024
@@ -176,6 +178,8 @@ async def build(env: Env) -> Service:
     eraser = Eraser(env.log, env.blobs, ParseCache(env.pool))
     app = create_app(env, identity)
     add_control_routes(app, Jobs(env.log, env.blobs, eraser))
+    limit = env.settings.max_upload_bytes
+    dropzone = open_dropzone(DropzoneSettings(), env.log, env.blobs, identity, limit)
     return Service(
         "ingest",
         app=app,
@@ -185,4 +189,5 @@ async def build(env: Env) -> Service:
             "eraser": eraser,
             "attachments": Attachments(env.log, env.blobs, identity),
         },
+        background=(dropzone.run,) if dropzone else (),
     )
