@@ -20,6 +20,7 @@ IN_PEERS = frozenset({"markitdown", "pypdf", "pdfplumber"})
 
 _WORKER = Path(__file__).with_name("worker.py")
 _POLL_SECONDS = 0.05
+_LONGEST_POLL_SECONDS = 0.5
 _MIB = 1024 * 1024
 
 
@@ -127,8 +128,11 @@ class _Watch(threading.Thread):
         return sum(now - self._before.get(pid, 0.0) for pid, now in self._after.items())
 
     def run(self) -> None:
-        while not self._done.wait(_POLL_SECONDS):
+        pause = _POLL_SECONDS
+        while not self._done.wait(pause):
             self._look()
+            # To look costs time itself: a long run is looked at less often.
+            pause = min(_LONGEST_POLL_SECONDS, pause * 1.1)
 
     def stop(self) -> None:
         self._done.set()
