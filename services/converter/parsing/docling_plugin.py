@@ -44,6 +44,7 @@ from services.converter.parsing.upright import Straight
 _LABELS = {
     "text": DocItemLabel.TEXT,
     "contents": DocItemLabel.TEXT,
+    "figure": DocItemLabel.TEXT,
     "list": DocItemLabel.LIST_ITEM,
     "code": DocItemLabel.CODE,
     "table": DocItemLabel.TABLE,
@@ -98,7 +99,8 @@ class HeuristicLayout(BaseLayoutModel):
         known = self.probe.pages[page.page_no - 1] if self.probe else PageProbe(0, 0)
         words = words_of(page.parsed_page, turn, known.type)
         fields = fields_of(known.beside.fields, turn)
-        blocks = blocks_of_page(words, rules_of(page, turn), fields)
+        figures = [turn.box(*box) for box in known.figures]
+        blocks = blocks_of_page(words, rules_of(page, turn), fields=fields, figures=figures)
         for block in blocks:
             block.settle()
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])

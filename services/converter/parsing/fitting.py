@@ -98,7 +98,7 @@ def _form(field: FormField, value: Word, label: Sequence[Word]) -> Table:
         max(w.right for w in ends), max(w.bottom for w in ends),
     )  # fmt: skip
     word = Word(text.strip(), *box, size=(label[0] if label else value).size)
-    return Table(*box, 1, 1, [Cell(0, 0, word.text, lines=[[word]])], ends, form=True)
+    return Table(*box, 1, 1, [Cell(0, 0, word.text, lines=[[word]])], ends, kind="form")
 
 
 def _label(

@@ -13,9 +13,10 @@ from typing import Literal
 
 from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
 from services.converter.parsing.pdf_shapes import Rule, Word
+from services.converter.parsing.pdf_texts import FigureBox, figure_texts
 from services.converter.parsing.tables import Table, ruled_tables, unruled_table
 
-BlockKind = Literal["text", "list", "table", "code", "contents"]
+BlockKind = Literal["text", "list", "table", "code", "contents", "figure"]
 
 
 @dataclass(slots=True)
@@ -88,14 +89,20 @@ _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
 def blocks_of_page(
-    words: Sequence[Word], rules: Sequence[Rule], fields: Sequence[FormField] = ()
+    words: Sequence[Word],
+    rules: Sequence[Rule],
+    *,
+    fields: Sequence[FormField] = (),
+    figures: Sequence[FigureBox] = (),
 ) -> list[Block]:
-    """Blocks in reading order."""
+    """Blocks in reading order; `fields` are those of a form."""
     if not words and not fields:
         return []
     words = [*_without_doubles(w for w in words if w.upright), *_turned_runs(words)]
     blocks: list[Block] = []
-    for column, region in enumerate(_regions(_flow(words, rules, fields))):
+    drawn, words = figure_texts(words, figures)
+    flow = [*drawn, *_flow(words, rules, fields)]
+    for column, region in enumerate(_regions(flow)):
         in_column = _blocks_of_column(region, column)
         for above, block in pairwise(in_column):
             block.space_above = block.top - above.bottom
@@ -110,11 +117,11 @@ def _flow(
     words = without_values(words, fields) if fields else list(words)
     values = value_words(fields, words)
     tables = ruled_tables([*words, *values], rules)
-    held = {id(word) for table in tables if not table.form for word in table.words}
+    held = {id(word) for table in tables if table.kind != "form" for word in table.words}
     free = [(f, v) for f, v in zip(fields, values, strict=True) if id(v) not in held]
     filled = {id(value) for _, value in free}
     # The boxes of a form say less than the labels of its fields.
-    tables = [t for t in tables if not t.form or not any(id(w) in filled for w in t.words)]
+    tables = [t for t in tables if t.kind != "form" or not any(id(w) in filled for w in t.words)]
     inside = {id(word) for table in tables for word in table.words}
     rest = [word for word in words if id(word) not in inside]
     forms, rest = labelled([f for f, _ in free], [v for _, v in free], rest)
@@ -344,12 +351,20 @@ def _blocks_of_column(region: Sequence[Word | Table], column: int) -> list[Block
         if isinstance(row[0], Table):
             blocks += _blocks_of_lines(run, column)
             run = []
-            blocks += (
-                _form_blocks(row[0], column) if row[0].form else [_table_block(row[0], column)]
-            )
+            blocks += _blocks_of_table(row[0], column)
         else:
             run.append(Line([w for w in row if isinstance(w, Word)]))
     return blocks + _blocks_of_lines(run, column)
+
+
+def _blocks_of_table(table: Table, column: int) -> list[Block]:
+    if table.kind == "grid":
+        return [_table_block(table, column)]
+    blocks = _form_blocks(table, column)
+    if table.kind == "figure":
+        for block in blocks:
+            block.kind = "figure"
+    return blocks
 
 
 def _table_block(table: Table, column: int) -> Block:

@@ -255,8 +255,9 @@ class Ink:
         """Whether a pixel changes when the word's object alone is switched on."""
         left, top, right, bottom = word.box
         width, height = self._page.get_size()
-        crop = (max(0, left), max(0, height - bottom), max(0, width - right), max(0, top))
-        if crop[0] + crop[2] > width - 1 or crop[1] + crop[3] > height - 1:
+        crop = (max(0, left - 2), max(0, height - bottom - 2),
+                max(0, width - right - 2), max(0, top - 2))  # fmt: skip
+        if crop[0] + crop[2] > width - 3 or crop[1] + crop[3] > height - 3:
             return True
         without = self._drawn(self._page, crop).astype(np.int16)
         raw.FPDFPageObj_SetIsActive(word.source, True)

@@ -8,6 +8,15 @@ from typing import Literal, NamedTuple
 
 from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
 from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line
+from services.converter.parsing.pdf_contents import (
+    Entry,
+    depths,
+    entries_of_block,
+    entries_of_lines,
+    entries_of_table,
+    is_contents_name,
+)
+from services.converter.parsing.pdf_levels import Heading, levels
 from services.converter.parsing.tables import Table
 
 ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
@@ -65,7 +74,7 @@ class Element:
 _OUTER = 0.12
 _PAGE_NUMBER = re.compile(
     r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
-    r"(?:\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
+    r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
     re.IGNORECASE,
 )
 _NUMBERED_FOOT = re.compile(r"^\d{1,4}\s+(?!.*(?:https?:|www\.))\D.*[^.:;,]$|\D\s\d{1,4}$")
@@ -74,9 +83,14 @@ _CAPTION = re.compile(
     r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
     re.IGNORECASE,
 )
+_LEADING_NUMBER = re.compile(
+    r"^(?:(?:chapter|part|kapitel|teil|глава|часть|част|поглавље|poglavlje|poglavje|dio|del)\s+)?"
+    r"(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.:)]?\s+",
+    re.IGNORECASE,
+)
 _AUTHOR_MARKS = ("*", "∗", "†", "‡", "¶")
 _TERMINAL = re.compile(r"[.!?:;…]['\"»”“)\]\d]*$")
-_NOTE = re.compile(r"^(?:\d{1,3}|[*†‡§]{1,3})\s*\S")
+_NOTE = re.compile(r"^(?:\d{1,3}\)?|[*∗†‡§¶]{1,3})\s*\S")
 _COMPOUND_FIRST = frozenset({
     "well", "self", "long", "short", "high", "low", "full", "half", "cross", "non", "ex", "по",
     "кое", "кой", "най", "во", "юго", "северо",
@@ -93,21 +107,72 @@ def structure(
     pages = [Page(p.number, p.width, p.height, list(_without(p, furniture))) for p in pages]
     words = _vocabulary(pages)
     body_size, body_bold = _body_style(pages)
-    titles = {_key(title): depth for depth, title, _ in outline}
-    elements: list[Element] = []
-    for page in pages:
-        crowded = _crowded(page, body_size, body_bold)
-        for block in page.blocks:
-            elements.append(_element(block, page.number, words))
-            if _is_heading(block, body_size, body_bold, titles, crowded=crowded):
-                elements[-1].kind = "heading"
-                # `8. člen` looked like a list item; its number is part of the heading.
-                elements[-1].text = _one_line(f"{elements[-1].marker} {elements[-1].text}")
-                elements[-1].marker = ""
+    elements, entries = _with_contents(
+        [_element(block, page.number, words) for page in pages for block in page.blocks]
+    )
+    titles = _titles(outline, entries)
+    crowded = {page.number for page in pages if _crowded(page, body_size, body_bold)}
+    for element in elements:
+        look = element.kind in {"text", "list"} and element.block.kind not in {"contents", "figure"}
+        if look and _is_heading(
+            element.block, body_size, body_bold, titles, crowded=element.page in crowded
+        ):
+            element.kind = "heading"
+            # `8. člen` looked like a list item; its number is part of the heading.
+            element.text = _one_line(f"{element.marker} {element.text}")
+            element.marker = ""
     elements = list(_joined(_notes_last(elements, pages, body_size), words))
-    elements = list(_merged_headings(elements))
+    elements = list(_merged_headings(_numbers_joined(elements, body_size)))
     _set_levels(elements, titles)
     return elements
+
+
+def _titles(
+    outline: Sequence[tuple[int, str, int | None]], entries: Sequence[Entry]
+) -> dict[str, int]:
+    """Depths of headings by their letters: of the outline, else of the contents list.
+
+    An entry is known by its number too, and without it.
+    """
+    if outline:
+        return {_key(title): depth for depth, title, _ in outline}
+    titles: dict[str, int] = {}
+    for title, depth in depths(entries):
+        bare = _LEADING_NUMBER.sub("", title)
+        for text in (title, bare):
+            if len(_key(text)) > 2:
+                titles.setdefault(_key(text), depth)
+    return titles
+
+
+def _with_contents(elements: Sequence[Element]) -> tuple[list[Element], list[Entry]]:
+    """Contents lists as items, one an entry; and all entries."""
+    kept: list[Element] = []
+    entries: list[Entry] = []
+    named = 0
+    for element in elements:
+        found: list[Entry] = []
+        if element.block.kind == "contents":
+            found = entries_of_lines(element.block.lines)
+        elif named and element.page - named <= 1 and element.table is not None:
+            found = entries_of_table(element.table)
+        elif named and element.page - named <= 1:
+            found = entries_of_block(element.block)
+        if found:
+            named = element.page if named else 0
+            entries += found
+            kept += [_entry(entry, element) for entry in found]
+            continue
+        if is_contents_name(element.text):
+            named = element.page
+        kept.append(element)
+    return kept, entries
+
+
+def _entry(entry: Entry, element: Element) -> Element:
+    block = element.block
+    block.kind = "contents"
+    return Element("list", entry.text, element.page, block, marker="-")
 
 
 # --- running heads ----------------------------------------------------------------------------
@@ -151,23 +216,27 @@ def _running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, in
                 len(set().union(*(seen.get((shape, place), ()) for place in places)))
                 for shape in _shapes(line, page.number, body_size)
             )
-            if returns >= least or _is_folio(line, page):
+            if returns >= least or _is_folio(line, page, body_size):
                 running.add((page.number, id(line)))
     return running
 
 
-def _is_folio(line: Line, page: Page) -> bool:
-    """A page number at the very edge, alone or with the name of the chapter."""
-    top, bottom = line.bottom < 0.09 * page.height, line.top > 0.9 * page.height
-    if not (top or bottom):
+def _is_folio(line: Line, page: Page, body_size: float) -> bool:
+    """A page number at the edge, alone or with the name of the chapter."""
+    top, bottom = line.bottom < _OUTER * page.height, line.top > (1 - _OUTER) * page.height
+    if not (top or bottom) or line.size > 1.25 * body_size:
         return False
-    if _PAGE_NUMBER.match(line.text):
+    edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
+    if edge and _PAGE_NUMBER.match(line.text):
         return True
-    # A footnote may stand as low, but it is a sentence or an address.
-    numbered = _NUMBERED_FOOT.search(line.text) is not None
-    others = [b for b in page.blocks for o in b.lines if o is not line]
+    others = [b for b in page.blocks if any(o is not line for o in b.lines) or not b.lines]
     gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
-    return numbered and min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
+    alone = min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
+    outermost = all(g > -1 for g in gaps)
+    if _PAGE_NUMBER.match(line.text):
+        return alone and outermost
+    # A footnote may stand as low, but it is a sentence or an address.
+    return edge and alone and _NUMBERED_FOOT.search(line.text) is not None
 
 
 def _without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:
@@ -224,8 +293,6 @@ def _element(block: Block, page: int, words: Counter[str]) -> Element:
     lines = [line.text for line in block.lines]
     if block.kind == "code":
         return Element("code", "\n".join(_indented(block.lines)), page, block)
-    if block.kind == "contents":
-        return Element("text", "\n".join(lines), page, block)
     text = join_lines(lines, words)
     if block.kind == "list":
         mark = BULLET.match(text) or ENUMERATOR.match(text)
@@ -334,6 +401,30 @@ def _numbered_or_legal(text: str) -> bool:
     return len(text) < 80 and (number_depth(text) is not None or legal_rank(text) is not None)
 
 
+def _numbers_joined(elements: Iterable[Element], body_size: float) -> Iterator[Element]:
+    """A large number that stands alone over a heading belongs to it: it counts the chapter."""
+    number: Element | None = None
+    for element in elements:
+        if number is not None:
+            near = element.page == number.page and element.kind == "heading"
+            if near and number_depth(element.text) is None:
+                element.parts.insert(0, Part(0, number.page, number.block))
+                element.parts[1:] = [
+                    Part(p.start + len(number.text) + 1, p.page, p.block) for p in element.parts[1:]
+                ]
+                element.text = f"{number.text} {element.text}"
+            else:
+                yield number
+            number = None
+        alone = element.kind in {"text", "heading"} and re.fullmatch(r"\d{1,2}", element.text)
+        if alone and element.block.size > 1.3 * body_size:
+            number = element
+        else:
+            yield element
+    if number is not None:
+        yield number
+
+
 def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
     """A long heading that was cut into blocks of one style; and `Chapter 1` over its name."""
     before: Element | None = None
@@ -361,7 +452,6 @@ def _continues(above: Element, below: Element) -> bool:
 
 
 def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
-    """Title and levels: by outline, else by size, weight, rank in the law, and numbering."""
     headings = [e for e in elements if e.kind == "heading"]
     if not headings:
         return
@@ -369,10 +459,10 @@ def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
     rest = [e for e in headings if e is not title]
     if title is not None:
         title.kind = "title"
-    outlined = _outline_levels(rest, titles)
-    styled = _style_levels(rest)
-    for element in rest:
-        element.level = min(outlined.get(id(element)) or styled[id(element)], 5)
+    known = [titles.get(_key(e.text)) for e in rest]
+    found = levels([Heading(e.text, e.block) for e in rest], known)
+    for element, level in zip(rest, found, strict=True):
+        element.level = level
 
 
 def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element | None:
@@ -391,45 +481,6 @@ def _looks_like(a: Element, b: Element) -> bool:
     return abs(a.block.size - b.block.size) < 0.6 and a.block.bold == b.block.bold
 
 
-def _style_levels(headings: Sequence[Element]) -> dict[int, int]:
-    """Levels by size, then weight, then rank in the law, then depth of the number.
-
-    Sizes that differ by less than a tenth are one. What is used once, on a cover say, shares its
-    level with what comes next.
-    """
-    classes: list[float] = []
-    for size in sorted({e.block.size for e in headings}, reverse=True):
-        if not classes or size <= 0.92 * classes[-1]:
-            classes.append(size)
-    styles = {id(e): _style(e, classes) for e in headings}
-    counts = Counter(styles.values())
-    levels: dict[tuple[int, int, int, int], int] = {}
-    level, open_level = 0, True
-    for style in sorted(counts):
-        if open_level:
-            level += 1
-        levels[style] = level
-        open_level = counts[style] > 1 or len(headings) <= 4
-    return {key: levels[style] for key, style in styles.items()}
-
-
-def _style(element: Element, classes: Sequence[float]) -> tuple[int, int, int, int]:
-    """Sorts the weightiest first."""
-    block, text = element.block, element.text
-    rank = legal_rank(text)
-    size = sum(block.size <= 0.92 * c for c in classes)
-    return size, 0 if block.bold else 1, 9 if rank is None else rank, number_depth(text) or 1
-
-
-def _outline_levels(headings: Sequence[Element], titles: dict[str, int]) -> dict[int, int]:
-    """Levels from the PDF's outline, if it knows most of the headings."""
-    known = {id(e): titles[_key(e.text)] + 1 for e in headings if _key(e.text) in titles}
-    if not known or len(known) * 2 < len(headings):
-        return {}
-    deepest = max(known.values())
-    return {id(e): known.get(id(e), deepest + 1) for e in headings}
-
-
 # --- broken paragraphs ------------------------------------------------------------------------
 
 
@@ -443,6 +494,8 @@ def _notes_last(
         block = element.block
         small = 0 < block.size <= 0.92 * body_size and block.top > 0.6 * heights[element.page]
         if small and element.kind in {"text", "list"} and _NOTE.match(block.text):
+            if element.kind == "list" and element.marker != "-":
+                element.kind, element.text = "text", f"{element.marker} {element.text}"
             waiting.append(element)
             continue
         turned = waiting and element.page > waiting[0].page
@@ -468,7 +521,8 @@ def _goes_on(before: Element, after: Element) -> bool:
     end = before.last
     moved = end.page != after.page or end.block.column != after.block.column
     same = abs(end.block.size - after.block.size) < 0.6 and end.block.bold == after.block.bold
-    if not moved or not same or end.block.kind == "contents" or _CAPTION.match(before.text):
+    apart = {end.block.kind, after.block.kind} & {"contents", "figure"}
+    if not moved or not same or apart or _CAPTION.match(before.text):
         return False
     if re.search(r"\w[-\u00ad‐]$", before.text):
         return after.text[:1].islower()

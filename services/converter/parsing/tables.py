@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Literal
 
 from services.converter.parsing.pdf_shapes import Rule, Word
 
@@ -38,6 +39,7 @@ class Table:
     """A grid of cells with its place on the page and the words it took.
 
     A `form` is a grid of boxes to fill in: its cells are read one by one, not as rows and columns.
+    A `figure` has one cell, with what is written in it.
     """
 
     left: float
@@ -48,7 +50,7 @@ class Table:
     columns: int
     cells: list[Cell]
     words: list[Word] = field(default_factory=list)
-    form: bool = False
+    kind: Literal["grid", "form", "figure"] = "grid"
 
     def settle(self) -> None:
         """Let go of the words; texts and boxes stay."""
@@ -130,7 +132,7 @@ def _segments_at(line: Sequence[Word], cuts: Sequence[float]) -> list[_Segment]:
 
 def table_in(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     """The table that is known to be made of these words; None if no columns can be told."""
-    drawn = [table for table in ruled_tables(words, rules) if not table.form]
+    drawn = [table for table in ruled_tables(words, rules) if table.kind == "grid"]
     if drawn:
         return max(drawn, key=lambda table: len(table.words))
     lines = _read(words)
@@ -205,7 +207,7 @@ def _grid_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
         return None
     place = xs[0], ys[0], xs[-1], ys[-1]
     if _is_form(cells, len(xs) - 1):
-        return Table(*place, len(ys) - 1, len(xs) - 1, cells, inside, form=True)
+        return Table(*place, len(ys) - 1, len(xs) - 1, cells, inside, kind="form")
     cells, rows = _split_rows(cells, len(ys) - 1)
     return Table(*place, rows, len(xs) - 1, cells, inside)
 

@@ -105,7 +105,9 @@ def test_bold_lines_that_are_no_headings(text: str) -> None:
 def test_contents_lines_are_no_headings() -> None:
     entries = [f"{n} Chapter of things ............... {n * 3}" for n in range(1, 6)]
     words = [w for n, e in enumerate(entries) for w in line(e, 50, 100 + 14 * n, bold=True)]
-    assert {e.kind for e in seen([page(1, words + body(300))])} == {"text"}
+    elements = seen([page(1, words + body(300))])
+    assert {e.kind for e in elements} == {"list", "text"}
+    assert elements[0].text == "1 Chapter of things … 3"
 
 
 def test_a_paragraph_goes_on_on_the_next_page() -> None:
