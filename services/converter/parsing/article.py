@@ -42,7 +42,7 @@ class Run:
 
     def within(self, body: Tag) -> "Run | None":
         """What is left of it in `body` after elements were removed."""
-        if self.block.decomposed or not (self.block is body or body in self.block.parents):
+        if self.block.decomposed or not is_within(self.block, body):
             return None
         left = [node for node in self.nodes if not node.decomposed and node.parent]
         if len(left) == len(self.nodes):
@@ -53,13 +53,22 @@ class Run:
         return run if left else None
 
 
+def is_within(tag: Tag, root: Tag) -> bool:
+    """Whether `tag` is `root` or below it; elements that look alike are not the same."""
+    return tag is root or any(parent is root for parent in tag.parents)
+
+
 def squeezed(text: str) -> str:
     """Letters and digits only, in small letters."""
     return _NOT_SQUEEZED.sub("", text).lower()
 
 
-def runs_of(body: Tag) -> list[Run]:
-    """All text below `body` in document order; no recursion, pages are deep."""
+def runs_of(body: Tag, *, over_breaks: bool = False) -> list[Run]:
+    """All text below `body` in document order; `over_breaks`: `<br>` ends no run.
+
+    No recursion: pages are deep.
+    """
+    inline = INLINE | {"br"} if over_breaks else INLINE
     runs: list[Run] = []
     open_run: Run | None = None
     stack: list[tuple[PageElement | None, Tag, bool]] = [(body, body, False)]
@@ -67,7 +76,7 @@ def runs_of(body: Tag) -> list[Run]:
         node, block, linked = stack.pop()
         if isinstance(node, Tag):
             linked = linked or node.name == "a"
-            if node.name not in INLINE:
+            if node.name not in inline:
                 open_run = None
                 stack.append((None, block, linked))
                 block = node

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from services.converter.parsing.article import Run, find_runs, main_text, runs_of
+from services.converter.parsing.article import Run, find_runs, is_within, main_text, runs_of
 
 _DROPPED = [
     "iframe", "object", "embed", "svg", "canvas", "button", "select", "input", "textarea", "nav",
@@ -41,8 +41,9 @@ _POINTER = re.compile(
     r"\W*(?:see also|read (?:also|more|next)|also read|related|more on this|recommended|"
     r"lesen sie|lies auch|mehr (?:zum thema|dazu|lesen)|auch interessant|das könnte|siehe auch|"
     r"zum thema|weiterlesen|à lire|lire aussi|l?vea también|lea (?:también|además)|"
-    r"[lt]e puede interesar|leia (?:também|mais)|leggi anche|czytaj (?:też|także|również)|zobacz też|"
-    r"lees ook|читайте также|смотрите также|по теме|прочетете|вижте (?:също|още)|още по темата|"
+    r"[lt]e puede interesar|leia (?:também|mais)|leggi anche|czytaj (?:też|także|również)|"
+    r"zobacz też|lees ook|читайте также|смотрите также|по теме|прочетете|вижте (?:също|още)|"
+    r"още по темата|"
     r"pročitajte|прочитајте|прочитај|повезано|povezano|preberite|više o|повеќе)\b",
     re.I,
 )
@@ -164,7 +165,7 @@ def _choose(body: Tag, runs: list[Run], *, article: bool) -> None:
     if page.known < _ENOUGH or (not article and sum(lost) > 0.3 * page.known):
         return
     root = _root(body, weights)
-    inside = [root in (run.block, *run.block.parents) for run in runs]
+    inside = [is_within(run.block, root) for run in runs]
     kept = [
         (run.known and not (article and _leads_away(run)))
         or (within and not run.known and _belongs(run, weights, root, article=article))
@@ -205,7 +206,7 @@ def _belongs(run: Run, weights: _Weights, root: Tag, *, article: bool) -> bool:
     if isinstance(block, Tag) and _is_data(block, weights, root):
         return True
     listed = run.block.find_parent(_LISTS)
-    if isinstance(listed, Tag) and root in listed.parents:
+    if isinstance(listed, Tag) and listed is not root and is_within(listed, root):
         weight = weights[id(listed)]
         if weight.known * 2 > weight.total:
             return True
@@ -216,7 +217,7 @@ def _is_data(block: Tag, weights: _Weights, root: Tag) -> bool:
     """Among the article's text; no list of links, no layout of the page, no photographer's name."""
     if weights[id(block)].links >= 0.5:
         return False
-    if block.name == "table" and (block in root.parents or block.find(_LAYOUT) is not None):
+    if block.name == "table" and (is_within(root, block) or block.find(_LAYOUT) is not None):
         return False
     if block.name == "figcaption" and _is_credit(block.get_text(" ")):
         return False
@@ -260,7 +261,7 @@ def _lead(runs: list[Run], kept: list[bool]) -> None:
 def _leads(heading: Tag, block: Tag) -> bool:
     """Whether both stand in one section: below the heading's parent or the parent of that."""
     section = heading.parent.parent if heading.parent and heading.parent.parent else heading
-    return section in block.parents
+    return is_within(block, section)
 
 
 def _sweep(body: Tag) -> None:

@@ -2,59 +2,96 @@
 
 import io
 import re
+import unicodedata
 from functools import cache
 from typing import Any
 
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString, Tag
+from bs4.element import Tag
 
-from contracts.artifacts import BodyMeta, ParsedDocument
+from contracts.artifacts import BodyMeta, ParsedDocument, Span
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import HTML
 from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.marks import Marks
+from services.converter.parsing.origin import Origins
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
+from services.converter.parsing.simplify import page_address, simplify
 from services.converter.parsing.visibility import take_hidden
 from services.converter.settings import ParseOptions
 
+# Bounded, or a page of nothing but "<meta" would take hours.
 _CHARSET = re.compile(
-    rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", re.I
+    rb"<meta[^>]{1,500}?charset\s*=\s*[\"']?\s*([\w-]{2,40})"
+    rb"|<\?xml[^>]{1,200}?encoding=[\"']([\w-]{2,40})",
+    re.I,
 )
+_CHARSET_WITHIN = 262_144
+# Declared in bytes that are ASCII so far, these cannot be true; or they are no charsets of the web.
+_NEVER = re.compile(r"utf-?(?:7|16|32)|unicode|raw|idna|punycode|undefined|ucs", re.I)
 # A page that says it is XML is still read as browsers read it.
 _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>")
-_INLINE = [
-    "b", "strong", "i", "em", "u", "ins", "span", "font", "small", "big", "sub", "sup", "mark",
-    "abbr", "acronym", "cite", "q", "dfn", "var", "time", "bdi", "bdo", "s", "strike", "del",
-    "label", "wbr", "center", "nobr",
-]  # fmt: skip
-_MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
+# Docling levels quotes, dashes and dots, but a citation must have those of its source.
+_KEPT = "‐‒–—―‘’“”…\u200c\u200d"
+_STAND_INS = [chr(plane << 16 | 0xFFFE | low) for plane in range(1, 17) for low in (0, 1)]
+_PROTECT = str.maketrans(dict(zip(_KEPT, _STAND_INS, strict=False)))
+_RESTORE = str.maketrans(dict(zip(_STAND_INS, _KEPT, strict=False)))
+# No text may hold these; in one they would be forged marks or stand-ins.
+_NONCHARACTERS = re.compile(f"[\ufdd0-\ufdef\ufffe\uffff{''.join(_STAND_INS)}]")
 
 
 def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> Parse:
     """The main content of a page; all of it with `article=False` (a mail, a chapter of a book).
 
+    Spans have the XPath of their element in the page as lxml parses it.
+
     Raises:
         Refusal: `invalid-encoding`, `too-deep`, `empty-document`.
     """
-    declared = _CHARSET.search(data[:4096])
-    name = (declared[1] or declared[2]).decode("ascii") if declared else None
-    source, encoding = decode(data, name, lenient=True)
-    soup = BeautifulSoup(_XML_HEAD.sub("", source), "lxml")
+    source, encoding = _decoded(data)
+    soup = BeautifulSoup(source, "lxml")
     _check_depth(soup, options.max_depth)
+    _clear_noncharacters(soup)
+    origins = Origins(soup)
     meta = _meta(source, soup)
+    base = page_address(soup)
     hidden = take_hidden(soup)
     if article:
         reduce_to_content(soup, source)
-    _unfold_lists(soup)
-    _flatten_inline(soup)
-    markdown = _convert(str(soup))
+    simplify(soup, base)
+    markdown, spans = _with_places(soup, origins)
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
     warnings = [] if encoding.startswith("utf-8") else [f"decoded as {encoding}"]
-    return Parse(ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta), warnings)
+    document = ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta, spans=spans)
+    return Parse(document, warnings)
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    declared = _CHARSET.search(data[:_CHARSET_WITHIN])
+    name = (declared[1] or declared[2]).decode("ascii") if declared else None
+    if name and _NEVER.match(name):
+        name = None
+    source, encoding = decode(data, name, lenient=True)
+    source = _NONCHARACTERS.sub("", _XML_HEAD.sub("", source))
+    return unicodedata.normalize("NFC", source), encoding
+
+
+def _clear_noncharacters(soup: BeautifulSoup) -> None:
+    """Those that were written as references."""
+    for node in soup.find_all(string=_NONCHARACTERS):
+        node.replace_with(type(node)(_NONCHARACTERS.sub("", node)))
+
+
+def _with_places(soup: BeautifulSoup, origins: Origins) -> tuple[str, tuple[Span, ...]]:
+    marks = Marks()
+    origins.mark(soup.body or soup, marks)
+    marked = _convert(str(soup).translate(_PROTECT)).translate(_RESTORE)
+    return marks.resolve(marked)
 
 
 def _check_depth(soup: BeautifulSoup, most: int) -> None:
@@ -83,40 +120,6 @@ def _meta(source: str, soup: BeautifulSoup) -> BodyMeta:
     )
 
 
-def _unfold_lists(soup: BeautifulSoup) -> None:
-    """Tables that only set a mark beside its text, as official journals do, become paragraphs."""
-    for table in reversed(soup.find_all("table")):
-        rows = [row.find_all(["td", "th"], recursive=False) for row in table.find_all("tr")]
-        marks = [cells[0].get_text(strip=True) for cells in rows if len(cells) == 2]
-        if not rows or len(marks) < len(rows) or not all(map(_MARK.fullmatch, marks)):
-            continue
-        for cells, mark in zip(rows, marks, strict=True):
-            inner = cells[1].find(["p", "span", "div"], recursive=False) or cells[1]
-            inner.insert(0, NavigableString(f"{mark} "))
-            for child in list(cells[1].contents):
-                table.insert_before(child.extract())
-        table.decompose()
-
-
-def _flatten_inline(soup: BeautifulSoup) -> None:
-    """Join the pieces of inline markup: docling would put blanks between them.
-
-    Emphasis goes; code and links with an absolute address stay.
-    """
-    for tag in soup.find_all("br"):
-        tag.replace_with(NavigableString("\n"))
-    for tag in soup.find_all("a"):
-        address = str(tag.get("href") or "")
-        if not address.startswith(("http://", "https://")) or not tag.get_text(strip=True):
-            tag.unwrap()
-    for tag in soup.find_all(_INLINE):
-        tag.unwrap()
-    for tag in soup.find_all("img"):
-        if tag.find_parent("figure") is None:
-            tag.decompose()
-    soup.smooth()
-
-
 @cache
 def _converter() -> Any:
     from docling.datamodel.backend_options import HTMLBackendOptions
@@ -134,5 +137,7 @@ def _converter() -> Any:
 def _convert(html: str) -> str:
     from docling.datamodel.base_models import DocumentStream
 
-    stream = DocumentStream(name="page.html", stream=io.BytesIO(html.encode()))
+    # The mark of UTF-8 keeps docling from guessing the charset.
+    data = html.encode("utf-8-sig")
+    stream = DocumentStream(name="page.html", stream=io.BytesIO(data))
     return to_markdown(_converter().convert(stream).document)

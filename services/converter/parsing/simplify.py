@@ -1,0 +1,335 @@
+"""A page brought into the few forms that docling reads without loss.
+
+Each function changes the tree in place and never the words. What docling would lose or glue:
+blanks in code, code within list items, letters of ordered lists, feet of tables, raised digits,
+formulas, small print above characters, marks of footnotes, tables that only lay out a page.
+"""
+
+import re
+from urllib.parse import quote, urljoin, urlsplit
+
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, PageElement, Tag
+
+from services.converter.parsing.formula import linear
+
+_PLAIN_INLINE = [
+    "b", "strong", "i", "em", "u", "ins", "span", "font", "small", "big", "sub", "sup", "mark",
+    "abbr", "acronym", "cite", "dfn", "var", "time", "bdi", "bdo", "label", "wbr", "center", "nobr",
+    "data", "rb", "rtc",
+]  # fmt: skip
+_CODE = ["code", "kbd", "samp", "tt"]
+_STRUCK = ["s", "strike", "del"]
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_ONE_LINE = frozenset({"td", "th", *_HEADINGS, "caption", "figcaption"})
+_BLOCKS = ["pre", "table", "ul", "ol", "dl", "p", *_HEADINGS]
+_MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
+_PERMALINK = frozenset({"¶", "#", "§", "🔗", "∞", "link", "permalink"})
+_BACKLINK = re.compile(r"[↩↑⏎⤴^\ufe0e\ufe0f\s]+|jump up|zurück|back", re.IGNORECASE)
+_NOTE_MARK = re.compile(r"\d{1,4}|[a-z]|[*†‡§]+", re.IGNORECASE)
+_RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")
+_RAISABLE = re.compile(r"[-−+]?\d{1,4}|n")
+_LETTERED = frozenset({"a", "A", "i", "I"})
+_SAFE = "%/:=&?~#+!$,;'@*[]._-"
+_ELSEWHERE = re.compile(r"//|[^/?#]*:")
+_GUARD = "\ufde3"
+"""Keeps the blanks that code starts with; goes away with the marks of places."""
+_FORMULA_IMAGE = re.compile(r"(?:^|[\s_-])(?:math|latex|tex|formula|equation)(?:$|[\s_-])")
+
+
+def simplify(soup: BeautifulSoup, base: str) -> None:
+    """All of them; `base` is the absolute address of the page, or empty."""
+    _write_formulas(soup)
+    _write_notes(soup)
+    _write_ruby(soup)
+    _unfold_layout(soup)
+    _unfold_marks(soup)
+    _letter_lists(soup)
+    _order_tables(soup)
+    _name_captions(soup)
+    _keep_code(soup)
+    _open_definitions(soup)
+    _lift_blocks(soup)
+    _resolve_links(soup, base)
+    _flatten_inline(soup)
+    soup.smooth()
+
+
+def page_address(soup: BeautifulSoup) -> str:
+    """What relative links refer to: `<base>`, the canonical address, or nothing."""
+    canonical = ""
+    for link in soup.find_all("link"):
+        if "canonical" in (link.get("rel") or []):
+            canonical = canonical or _absolute(str(link.get("href") or ""), "")
+    for meta in soup.find_all("meta", attrs={"property": "og:url"}):
+        canonical = canonical or _absolute(str(meta.get("content") or ""), "")
+    declared = soup.find("base", href=True)
+    if isinstance(declared, Tag):
+        return _absolute(str(declared.get("href")), canonical) or canonical
+    return canonical
+
+
+def _absolute(address: str, base: str) -> str:
+    """A web address that can stand in Markdown; empty when there is none."""
+    try:
+        whole = urljoin(base, address.strip()) if base else address.strip()
+        parts = urlsplit(whole)
+    except ValueError:
+        return ""
+    if parts.scheme.lower() not in {"http", "https"} or not parts.netloc:
+        return ""
+    return quote(whole, safe=_SAFE)
+
+
+def _address(written: str, base: str) -> str:
+    """Absolute if it can be; as it is written when the page does not say where it stands."""
+    written = written.strip()
+    if base or _ELSEWHERE.match(written):
+        return _absolute(written, base)
+    return quote(written, safe=_SAFE)
+
+
+def _text(value: str) -> NavigableString:
+    return NavigableString(value)
+
+
+def _write_formulas(soup: BeautifulSoup) -> None:
+    for math in soup.find_all("math"):
+        if not math.decomposed:
+            math.replace_with(_text(linear(math)))
+    for image in soup.find_all("img", alt=True):
+        if _FORMULA_IMAGE.search(" ".join(image.get("class") or [])):
+            image.replace_with(_text(f"${str(image['alt']).strip()}$"))
+
+
+def _write_notes(soup: BeautifulSoup) -> None:
+    """Footnote marks stand apart from their word; ways back from a note are not its text."""
+    for raised in soup.find_all("sup"):
+        words = raised.get_text(strip=True)
+        inner = raised.find("a", href=True) or raised.find_parent("a", href=True)
+        if isinstance(inner, Tag) and "#" in str(inner["href"]) and _NOTE_MARK.fullmatch(words):
+            raised.replace_with(_text(f"[{words}]"))
+        elif _RAISABLE.fullmatch(words):
+            raised.replace_with(_text(words.translate(_RAISED)))
+    for link in soup.find_all("a", href=True):
+        if not link.decomposed and "#" in str(link["href"]):
+            words = link.get_text(strip=True)
+            heading = link.find_parent(_HEADINGS) is not None
+            if _BACKLINK.fullmatch(words) or (heading and words.lower() in _PERMALINK):
+                link.decompose()
+    for tag in soup.find_all(class_="mw-editsection"):
+        tag.decompose()
+
+
+def _write_ruby(soup: BeautifulSoup) -> None:
+    """`漢字(かんじ)`: the reading in brackets, as the page itself asks for with `<rp>`."""
+    for bracket in soup.find_all("rp"):
+        bracket.decompose()
+    for reading in soup.find_all("rt"):
+        reading.insert(0, _text("("))
+        reading.append(_text(")"))
+        reading.unwrap()
+    for ruby in soup.find_all("ruby"):
+        for child in list(ruby.children):
+            if isinstance(child, NavigableString):
+                child.replace_with(_text(child.strip()))
+        ruby.unwrap()
+
+
+def _unfold_layout(soup: BeautifulSoup) -> None:
+    """Tables that hold other tables or headings are no data, but the page itself."""
+    for table in reversed(soup.find_all("table")):
+        told = str(table.get("role") or "").lower() in {"presentation", "none"}
+        if not told and (table.find(["table", *_HEADINGS[:4]]) is None or table.find("th")):
+            continue
+        for part in table.find_all(["caption", "thead", "tbody", "tfoot", "tr", "td"]):
+            if part.find_parent("table") is table:
+                part.name = "div"
+        table.name = "div"
+
+
+def _unfold_marks(soup: BeautifulSoup) -> None:
+    """Tables that only set a mark beside its text, as official journals do, become paragraphs."""
+    for table in reversed(soup.find_all("table")):
+        rows = [row.find_all(["td", "th"], recursive=False) for row in table.find_all("tr")]
+        marks = [cells[0].get_text(strip=True) for cells in rows if len(cells) == 2]
+        if not rows or len(marks) < len(rows) or not all(map(_MARK.fullmatch, marks)):
+            continue
+        for cells, mark in zip(rows, marks, strict=True):
+            _unfold_row(soup, cells[1], mark)
+        for part in table.find_all(["thead", "tbody", "tfoot"]):
+            part.name = "div"
+        table.name = "div"
+
+
+def _unfold_row(soup: BeautifulSoup, cell: Tag, mark: str) -> None:
+    """The row becomes a section; its first paragraph is made anew, since its place is the row."""
+    row = cell.parent
+    if row is None:
+        return
+    first = cell.find(["p", "span", "div"], recursive=False)
+    opening = soup.new_tag("p" if first is None else first.name)
+    opening.append(_text(f"{mark} "))
+    opening.extend(list((cell if first is None else first).contents))
+    if first is not None:
+        first.decompose()
+    rest = list(cell.contents)
+    row.clear()
+    row.extend([opening, *rest])
+    row.name = "div"
+
+
+def _letter_lists(soup: BeautifulSoup) -> None:
+    """`<ol type="a">` counts in letters, and laws are cited by them."""
+    for ordered in soup.find_all("ol"):
+        kind = str(ordered.get("type") or "")
+        items = ordered.find_all("li", recursive=False)
+        if kind not in _LETTERED or len(items) > 500:
+            continue
+        start = str(ordered.get("start") or "1")
+        first = int(start) if start.isdecimal() and len(start) < 4 else 1
+        for number, item in enumerate(items, first):
+            item.insert(0, _text(f"{_counted(number, kind)}. "))
+        ordered.name = "ul"
+
+
+def _counted(number: int, kind: str) -> str:
+    if kind in "aA":
+        letters = ""
+        while number > 0:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(ord(kind) + rest) + letters
+        return letters
+    numerals = zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        ["m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"],
+        strict=True,
+    )
+    written = ""
+    for value, sign in numerals:
+        written += sign * (number // value)
+        number %= value
+    return written.upper() if kind == "I" else written
+
+
+def _order_tables(soup: BeautifulSoup) -> None:
+    """Feet are rows too, and come last."""
+    for foot in soup.find_all("tfoot"):
+        table = foot.find_parent("table")
+        foot.name = "tbody"
+        if table is not None:
+            table.append(foot.extract())
+
+
+def _name_captions(soup: BeautifulSoup) -> None:
+    """Captions are paragraphs beside what they name; pictures are not text."""
+    for caption in soup.find_all("caption"):
+        table = caption.find_parent("table")
+        caption.name = "p"
+        if table is not None:
+            table.insert_before(caption.extract())
+    for caption in soup.find_all("figcaption"):
+        caption.name = "div" if caption.find(_BLOCKS) else "p"
+    for figure in soup.find_all("figure"):
+        figure.name = "div"
+    for picture in soup.find_all(["img", "picture", "source"]):
+        if not picture.decomposed:
+            picture.decompose()
+
+
+def _keep_code(soup: BeautifulSoup) -> None:
+    """Code is one text with its own line ends; the guard keeps the blanks that it starts with."""
+    for block in soup.find_all(["pre", "listing", "xmp"]):
+        if block.decomposed or block.find("table"):
+            continue
+        for br in block.find_all("br"):
+            br.replace_with(_text("\n"))
+        code = block.get_text().removeprefix("\n").rstrip()
+        language = _language(block)
+        block.name = "pre"
+        block.clear()
+        block.attrs = {"class": f"language-{language}"} if language else {}
+        if code.strip():
+            block.append(_text(_GUARD + code))
+
+
+def _language(block: Tag) -> str:
+    for tag in (block, *block.find_all("code", limit=1)):
+        for name in tag.get("class") or []:
+            if name.startswith(("language-", "lang-")):
+                return str(name.split("-", 1)[1])
+    return ""
+
+
+def _open_definitions(soup: BeautifulSoup) -> None:
+    """A definition with blocks in it, or texts outside of it, is more than an item of a list."""
+    for listed in reversed(soup.find_all("dl")):
+        strangers = (
+            child
+            for child in listed.children
+            if (isinstance(child, Tag) and child.name not in {"dt", "dd", "div"})
+            or (isinstance(child, NavigableString) and child.strip())
+        )
+        blocks = listed.find(["pre", "table", "ul", "ol", *_HEADINGS])
+        if blocks is None and next(strangers, None) is None:
+            continue
+        for part in listed.find_all(["dt", "dd"]):
+            part.name = "div" if part.find(_BLOCKS) else "p"
+        listed.name = "div"
+
+
+def _lift_blocks(soup: BeautifulSoup) -> None:
+    """Code and tables of a list item stand after it in its list, and so does what follows them."""
+    for block in soup.find_all(["pre", "table"]):
+        item = block.find_parent(["li", "td", "th"])
+        if item is None or item.name != "li" or item.parent is None:
+            continue
+        rest = soup.new_tag("div")
+        for step in _after(block, item):
+            rest.append(step.extract())
+        item.insert_after(block.extract())
+        if rest.get_text(strip=True):
+            block.insert_after(rest)
+
+
+def _after(block: Tag, item: Tag) -> list[PageElement]:
+    """What stands after `block` in `item`, from inside to outside."""
+    node: Tag = block
+    found: list[PageElement] = []
+    while node is not item and node.parent is not None:
+        found += list(node.next_siblings)
+        node = node.parent
+    return found
+
+
+def _resolve_links(soup: BeautifulSoup, base: str) -> None:
+    """Links with an absolute address stay; in headings and code the text alone does."""
+    page = base.partition("#")[0]
+    for link in soup.find_all("a"):
+        address = _address(str(link.get("href") or ""), base)
+        document, fragment, _ = address.partition("#")
+        inside = bool(fragment) and document == page
+        bare = link.find(_BLOCKS) is not None or link.find_parent([*_HEADINGS, "pre"]) is not None
+        if not address or inside or bare or not link.get_text(strip=True):
+            link.unwrap()
+        else:
+            link.attrs = {"href": address}
+
+
+def _flatten_inline(soup: BeautifulSoup) -> None:
+    """Join the pieces of inline markup: docling would put blanks between them."""
+    for quote_ in soup.find_all("q"):
+        quote_.insert(0, _text("“"))
+        quote_.append(_text("”"))
+        quote_.unwrap()
+    for struck in soup.find_all(_STRUCK):
+        struck.name = "s"
+    for tag in soup.find_all(_CODE):
+        tag.name = "code"
+        if tag.find_parent(["code", "pre", *_HEADINGS]) or not tag.get_text(strip=True):
+            tag.unwrap()
+    for tag in soup.find_all("br"):
+        if tag.find_parent(list(_ONE_LINE)):
+            tag.replace_with(_text(" "))
+    for tag in soup.find_all(_PLAIN_INLINE):
+        tag.unwrap()
