@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from contracts.artifacts import BodyMeta, ParsedDocument, Span
 from kernel.media import PLAIN
 from services.converter.form import formed, marked
-from services.converter.laws import recover_law
+from services.converter.laws import name_of_law, recover_law
 from services.converter.lines import Line, body_of, carried, cleaned, split
 from services.converter.noise import without_noise, without_page_edges
 from services.converter.papers import recover_paper
@@ -42,8 +42,9 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     media_type = parsed.meta.media_type
     quiet = _quiet(without_page_edges(plain), media_type)
     lines = _settled(_headed(quiet, media_type), media_type) or formed(plain)
-    # Not from the recovered headings: `Chapter I` is the title of no law.
-    title = parsed.meta.title or _first_heading(quiet) or fallback_title.strip()[:500]
+    # `Chapter I`, which was found to be a heading, is the title of no law.
+    found = _first_heading(quiet) or name_of_law(lines)
+    title = parsed.meta.title or found or fallback_title.strip()[:500]
     spans = carried(parsed.spans, parsed.markdown, edits, lines)
     return Canonical(body_of(lines), parsed.meta.model_copy(update={"title": title}), spans)
 

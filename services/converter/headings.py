@@ -304,6 +304,23 @@ def named_part(text: str) -> bool:
     return bool(short) and any(p.fullmatch(short) for p in (_PREAMBLE, _RECITALS, _CLOSING))
 
 
+_LAW = re.compile(
+    r"\b(?:act|law|code|regulation|directive|decision|constitution|declaration|charter|convention|"
+    r"treaty|statute|ordinance|covenant|protocol|\w*gesetz(?:buch)?|\w*verordnung|richtlinie|"
+    r"beschluss|\w*verfassung|erklärung|satzung|abkommen|übereinkommen|\w*vertrag|charta|"
+    r"закон|законик|кодекс|конституция|указ|постановление|декларация|декларација|регламент|директива|"
+    r"конвенция|конвенција|договор|устав|наредба|уредба|правилник|харта|повеља|одлука|статут|"
+    r"zakon|zakonik|ustav|ustava|uredba|pravilnik|deklaracija|odluka|odlok|statut|direktiva|povelja|"
+    r"listina|pogodba|konvencija)\b",
+    re.IGNORECASE,
+)
+
+
+def names_law(text: str) -> bool:
+    """Whether a line could be the title of a law: it has a word for one."""
+    return _LAW.search(text) is not None
+
+
 # --- papers -----------------------------------------------------------------------------------
 
 _NUMBERED = re.compile(r"^(\d{1,2}(?:\.\d{1,3}){0,4})\.?\s+(?=[^\W\d_a-zа-я])")

@@ -16,6 +16,7 @@ from services.converter.headings import (
     Mark,
     legal_mark,
     named_part,
+    names_law,
     reads_as_title,
     roman_mark,
 )
@@ -24,7 +25,8 @@ from services.converter.sequence import chain
 
 _LEAST = 3
 """Articles that make a law."""
-_NAMED, _TOPIC, _ROMAN = "named", "topic", "roman"
+_NAMED, _TOPIC = "named", "topic"
+_FIRST_BLOCKS = 5
 _LEAVES = (ARTICLE, PARAGRAPH)
 _LOOK_AHEAD = 50
 _WIDEST = 120
@@ -85,6 +87,27 @@ def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
         indented: an indent means nothing, as in plain text.
     """
     return _Law(lines, indented=indented).recovered()
+
+
+def name_of_law(lines: Sequence[Line]) -> str:
+    """The name of a law whose first heading is one of its parts; else empty."""
+    first = next((n for n, line in enumerate(lines) if is_heading(line)), 0)
+    head = lines[first].text.lstrip("# ") if lines else ""
+    if not (legal_mark(head) or roman_mark(head) or named_part(head)):
+        return ""
+    blocks: list[list[str]] = [[]]
+    for line in lines[:first]:
+        if line.text.strip() and not line.code:
+            blocks[-1].append(line.text.strip())
+        elif blocks[-1]:
+            blocks.append([])
+    for at, block in enumerate(blocks[:_FIRST_BLOCKS]):
+        # `ZAKON` on one line, what it is about on the next.
+        more = blocks[at + 1] if len(block) == 1 and " " not in block[0] else []
+        text = _bare(joined([" ".join([*block, *more])])).text
+        if len(block) + len(more) <= _MOST_LINES and _titles(text) and names_law(text):
+            return text
+    return ""
 
 
 class _Law:
@@ -254,7 +277,7 @@ class _Law:
         if is_heading(self._lines[first]):
             return self._heading_below(item, first, starts)
         block = self._block(first, starts)
-        whole = " ".join(self._text(n) for n in block)
+        whole = self._joined(block)
         dense = first == item.line + 1
         if len(block) <= _MOST_LINES and _titles(whole) and not (dense and self._text(first - 2)):
             return block
@@ -312,7 +335,7 @@ class _Law:
         while self._text(first - 1) and last - first < 2 and not self._ends_text(first - 1, starts):
             first -= 1
         block = list(range(first, last + 1))
-        whole = " ".join(self._text(n) for n in block)
+        whole = self._joined(block)
         fits = len(whole) <= _SHORT and _titles(whole) and not named_part(whole)
         return block if fits and self._opens(first) and not self._taken.intersection(block) else []
 
@@ -363,6 +386,9 @@ class _Law:
                 mark = Mark(_NAMED, 0, 0, "", len(bare.text), len(bare.text))
                 self._items.append(Item(number, mark, bare, "titled", known))
         self._items.sort(key=lambda item: item.line)
+
+    def _joined(self, block: list[int]) -> str:
+        return " ".join(self._text(number) for number in block)
 
     # --- the rest of the document -------------------------------------------------------------
 
