@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+# With the backslashes before it: an odd one would take the escape for itself.
+_TAG_START = re.compile(r"(?<!\\)(\\*)<(?=[A-Za-z/!?])")
 # Noncharacters are marks of `marks.py`: they take no room.
 _LINE_MARKS = re.compile(
     r"^([\ufdd0-\ufdef]*\s{0,3})"
@@ -40,7 +41,7 @@ def _tame(cells: Sequence[Any]) -> None:
     raw = sum(len(cell.text) for cell in cells)
     spread = sum(len(cell.text) * cell.row_span * cell.col_span for cell in cells)
     for cell in cells:
-        cell.text = _TAG_START.sub(r"\\<", cell.text)
+        cell.text = _TAG_START.sub(r"\1\1\\<", cell.text)
         if spread > 4 * raw + 2000:
             cell.row_span = cell.col_span = 1
             cell.end_row_offset_idx = cell.start_row_offset_idx + 1
@@ -48,5 +49,5 @@ def _tame(cells: Sequence[Any]) -> None:
 
 
 def _escaped(text: str, *, running: bool) -> str:
-    text = _TAG_START.sub(r"\\<", text)
+    text = _TAG_START.sub(r"\1\1\\<", text)
     return _LINE_MARKS.sub(r"\1\\\2", text) if running else text
