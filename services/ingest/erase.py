@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
-from uuid import uuid4, uuid5
+from uuid import uuid4
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Erased, Event, ScanVerdict
@@ -146,9 +146,8 @@ class Eraser:
                 blobs=len(await self._traces.unused(names, but=gone)),
                 cause=why.cause,
             )
-            event_id = uuid5(receipt_id(life.version_id, life.last.receipt.attempt), "erased")
             lane = life.last.begun.lane
-            pending.append(Pending(tombstone, event_id, request, why.actor, lane=lane))
+            pending.append(Pending(tombstone, uuid4(), request, why.actor, lane=lane))
         await self._log.append(pending, expected=lives[0].document_at)
         return len(there)
 

@@ -14,8 +14,8 @@ from services.ingest.life import STOPPABLE, Attempt, Life, load_life, stop
 class Jobs:
     """What a person may do to a job or a document.
 
-    Every step is decided on the version of a stream and recorded under an id that says what it is,
-    so that of two who press at once one is told that it was so already.
+    Every step is decided on the version of a stream, so that of two who press at once the second
+    looks again, and is told that it was so already.
     """
 
     def __init__(self, log: Log, blobs: Blobs, eraser: Eraser) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Erased, Event, Failed
@@ -90,6 +90,5 @@ async def stop(log: Log, life: Life, reason: str, actor: str) -> int:
     """
     attempt = life.last
     event = Failed(**attempt.receipt.ids, stage="ingest", code="cancelled", reason=reason)
-    event_id = uuid5(attempt.job, "cancelled")
-    pending = Pending(event, event_id, attempt.job, actor, lane=attempt.begun.lane)
+    pending = Pending(event, uuid4(), attempt.job, actor, lane=attempt.begun.lane)
     return (await log.append([pending], expected=life.version_at)).position

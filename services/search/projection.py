@@ -231,8 +231,9 @@ class Projection:
         if not met["live"] or status in ("indexed", "blocked", "erased"):
             whole = row | (met["pending"] or {}) if met["live"] else row
             whole |= {k: v for k, v in row.items() if v is not None} | {"stage": row["stage"]}
-            live = status == "indexed" or (met["live"] and not isinstance(event, Erased))
-            await self._sql.update_version(connection, **ids, **whole, live=live)
+            erased = isinstance(event, Erased)
+            live = status == "indexed" or (met["live"] and not erased)
+            await self._sql.update_version(connection, **ids, **whole, live=live, erased=erased)
             return
         over = isinstance(event, Failed | Rejected)
         found = {k: v for k, v in row.items() if v is not None and k not in ("status", "stage")}
