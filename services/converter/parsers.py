@@ -6,7 +6,24 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from kernel.media import CSV, DOCX, EML, HTML, JSON, MARKDOWN, MSG, PDF, PICTURES, PLAIN, PPTX, XLS, XLSX
+from kernel.media import (
+    CSV,
+    DOCX,
+    EML,
+    HTML,
+    JSON,
+    MARKDOWN,
+    MSG,
+    ODP,
+    ODS,
+    ODT,
+    PDF,
+    PICTURES,
+    PLAIN,
+    PPTX,
+    XLS,
+    XLSX,
+)
 from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
@@ -20,6 +37,9 @@ _REVISIONS = {
     XLSX: "xlsx-1",
     XLS: "xls-1",
     PPTX: "pptx-1",
+    ODT: "odt-1",
+    ODS: "ods-1",
+    ODP: "odp-1",
 }
 _HTML_REVISION = 2
 _DOCX_REVISION = 1

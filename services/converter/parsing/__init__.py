@@ -12,6 +12,9 @@ from kernel.media import (
     JSON,
     MARKDOWN,
     MSG,
+    ODP,
+    ODS,
+    ODT,
     PDF,
     PICTURES,
     PLAIN,
@@ -92,6 +95,24 @@ def _pptx(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_pptx(path, options)
 
 
+def _odt(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.odf_text import parse_odt
+
+    return parse_odt(path, options)
+
+
+def _ods(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.odf_sheets import parse_ods
+
+    return parse_ods(path, options)
+
+
+def _odp(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.odf_slides import parse_odp
+
+    return parse_odp(path, options)
+
+
 def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.mail import parse_mail
 
@@ -115,6 +136,9 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     XLSX: _xlsx,
     XLS: _xls,
     PPTX: _pptx,
+    ODT: _odt,
+    ODS: _ods,
+    ODP: _odp,
     EML: _mail,
     MSG: _mail,
     **dict.fromkeys(PICTURES, _image),

@@ -50,7 +50,8 @@ class Tail:
     styled_tables: bool = False
 
 
-def _parser() -> Any:
+def new_parser() -> Any:
+    """A stream parser whose names are `namespace}local`; it refuses document types."""
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
 
@@ -61,7 +62,7 @@ def _parser() -> Any:
     return parser
 
 
-def _feed(parser: Any, pieces: Iterable[bytes]) -> Iterator[None]:
+def feed(parser: Any, pieces: Iterable[bytes]) -> Iterator[None]:
     """Give the parser piece after piece, with a stop after each.
 
     Raises:
@@ -85,7 +86,7 @@ def strings(pieces: Iterable[bytes]) -> list[str]:
     """The shared strings, without reading aids."""
     found: list[str] = []
     state = _TextState()
-    parser = _parser()
+    parser = new_parser()
 
     def start(name: str, _: dict[str, str]) -> None:
         state.start(_local(name))
@@ -98,7 +99,7 @@ def strings(pieces: Iterable[bytes]) -> list[str]:
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = state.characters
-    for _ in _feed(parser, pieces):
+    for _ in feed(parser, pieces):
         pass
     return found
 
@@ -135,11 +136,11 @@ class _TextState:
 def rows(pieces: Iterable[bytes]) -> Iterator[StoredRow]:
     """The rows of a sheet in order, as far as they hold values."""
     reader = _RowReader()
-    parser = _parser()
+    parser = new_parser()
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.characters
-    for _ in _feed(parser, pieces):
+    for _ in feed(parser, pieces):
         yield from reader.ready
         reader.ready.clear()
 
@@ -224,7 +225,7 @@ def tail(pieces: Iterable[bytes]) -> Tail:
     found = Tail()
     heads = {"oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"}
     parts: list[str] = []
-    parser = _parser()
+    parser = new_parser()
 
     def start(name: str, attributes: dict[str, str]) -> None:
         parser.CharacterDataHandler = parts.append if _local(name) in heads else None
@@ -247,7 +248,7 @@ def tail(pieces: Iterable[bytes]) -> Tail:
         parser.CharacterDataHandler = None
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    for _ in _feed(parser, _without_cells(pieces)):
+    for _ in feed(parser, _without_cells(pieces)):
         pass
     return found
 

@@ -18,17 +18,6 @@ SHEET_LEVEL = 2
 """Level of a sheet's heading: its name is not the title of the document."""
 
 
-class Row(NamedTuple):
-    """A row with text: its number from 1, and texts by column from 1.
-
-    `copied` are the columns whose text stands elsewhere, in the first cell of a merged area.
-    """
-
-    number: int
-    cells: dict[int, str]
-    copied: frozenset[int] = frozenset()
-
-
 class Area(NamedTuple):
     """Cells that were merged into one; all from 1, both ends included."""
 
@@ -36,6 +25,19 @@ class Area(NamedTuple):
     left: int
     bottom: int
     right: int
+
+
+class Row(NamedTuple):
+    """A row with text: its number from 1, and texts by column from 1.
+
+    `copied` are the columns whose text stands elsewhere, in the first cell of a merged area;
+    `areas` are those that start in this row, for formats that tell them there.
+    """
+
+    number: int
+    cells: dict[int, str]
+    copied: frozenset[int] = frozenset()
+    areas: tuple[Area, ...] = ()
 
 
 def column_name(column: int) -> str:
@@ -81,6 +83,9 @@ def _unmerged(rows: Iterable[Row], merged: Sequence[Area]) -> Iterator[Row]:
             if text:
                 active.append((following, text))
             following = next(coming)
+        for area in row.areas:
+            if row.cells.get(area.left) and _size(area) <= _MOST_MERGED:
+                active.append((area, row.cells[area.left]))
         if active:
             active = [(area, text) for area, text in active if area.bottom >= row.number]
             filled: dict[int, str] = {}

@@ -20,6 +20,7 @@ class Writer:
         self._out = bytearray()
         self._spans: list[Span] = []
         self._most = most_bytes
+        self._in_list = False
 
     @property
     def empty(self) -> bool:
@@ -48,10 +49,19 @@ class Writer:
             self._note(begin, begin + len(text), place)
 
     def block(self, markdown: str, place: Place | None = None) -> None:
-        """Append a block; a blank line parts it from what follows. Nothing for an empty one."""
+        """Append a block, parted by a blank line from what is before. Nothing for an empty one."""
         if markdown.strip():
             self.gap()
             self.add(markdown, place)
+
+    def item(self, line: str, place: Place | None = None) -> None:
+        """Append an item of a list with its mark; items that follow each other are one list."""
+        if self._in_list:
+            self._out += b"\n"
+        else:
+            self.gap()
+        self.add(line, place)
+        self._in_list = True
 
     def copy(self, document: ParsedDocument, part: str) -> None:
         """Append another document's Markdown as blocks; its spans lie in `part` of this one."""
@@ -69,7 +79,8 @@ class Writer:
 
     def gap(self) -> None:
         """End the block before, if there is one."""
-        if self._out:
+        self._in_list = False
+        if self._out and not self._out.endswith(b"\n\n"):
             self._out += b"\n" if self._out.endswith(b"\n") else b"\n\n"
 
     def heading(self, text: str, level: int, place: Place | None = None) -> None:

@@ -1,0 +1,238 @@
+"""OpenDocument: what texts, sheets and slides have in common.
+
+Not by docling: it gives no places, glues blanks into words that change their style, and takes
+deleted, hidden and annotated text for content.
+"""
+
+import re
+from typing import Any
+
+from contracts.artifacts import BodyMeta, HiddenKind, HiddenText
+from kernel.errors import Refusal
+from kernel.language import UNKNOWN
+from services.converter.parsing.archive import Archive
+from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.office import part
+from services.converter.parsing.properties import line, told_title
+
+_ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
+OFFICE = _ODF + "office:1.0}"
+TEXT = _ODF + "text:1.0}"
+TABLE = _ODF + "table:1.0}"
+DRAW = _ODF + "drawing:1.0}"
+STYLE = _ODF + "style:1.0}"
+SVG = _ODF + "svg-compatible:1.0}"
+PRESENTATION = _ODF + "presentation:1.0}"
+FO = _ODF + "xsl-fo-compatible:1.0}"
+_META = _ODF + "meta:1.0}"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_MATHML = "{http://www.w3.org/1998/Math/MathML}"
+
+CONTENT = "content.xml"
+_TINY_POINTS = 2.0
+_PALE = 232
+_POINTS = {"pt": 1.0, "in": 72.0, "cm": 28.3465, "mm": 2.83465, "px": 0.75, "pc": 12.0}
+_SPLIT_SECOND = re.compile(r"(?<=:\d\d)\.\d+")
+_LENGTH = re.compile(r"(-?\d*\.?\d+)\s*(pt|in|cm|mm|px|pc)")
+SHAPES = frozenset(
+    DRAW + name
+    for name in (
+        "custom-shape", "rect", "ellipse", "circle", "polygon", "polyline", "path", "line",
+        "connector", "caption", "regular-polygon", "measure",
+    )
+)  # fmt: skip
+"""Shapes that hold their text themselves."""
+BOXES = SHAPES | {DRAW + "frame", DRAW + "g"}
+"""What floats, and is not part of the line in which it is anchored."""
+
+
+def check(archive: Archive) -> None:
+    """Whether the container can be read.
+
+    Raises:
+        Refusal: `encrypted-document`, `corrupt-document`.
+    """
+    manifest = b"".join(archive.pieces("META-INF/manifest.xml"))
+    if b"encryption-data" in manifest or "encrypted-package" in archive.names:
+        raise Refusal("encrypted-document", "the document is protected by a password")
+    if CONTENT not in archive.names:
+        raise Refusal("corrupt-document", "the container holds no document")
+
+
+def metadata(archive: Archive, media_type: str, **more: Any) -> tuple[BodyMeta, list[HiddenText]]:
+    """Title, author and date; and all properties for the scanner."""
+    root = part(archive, "meta.xml")
+    facts: dict[str, str] = {}
+    for element in () if root is None else root.iter():
+        if element.tag in {OFFICE + "document-meta", OFFICE + "meta"} or len(element):
+            continue
+        text = line(element.text)
+        name = element.get(_META + "name") or element.tag.rpartition("}")[2]
+        if text and not element.tag.endswith(("generator", "editing-cycles", "editing-duration")):
+            facts.setdefault(name, text)
+    meta = BodyMeta(
+        title=told_title(facts.get("title", "")),
+        language=UNKNOWN,
+        media_type=media_type,
+        author=facts.get("initial-creator") or facts.get("creator"),
+        date=_SPLIT_SECOND.sub("", facts.get("creation-date") or facts.get("date") or "") or None,
+        **more,
+    )
+    return meta, [HiddenText(kind="metadata", text=text) for text in facts.values()]
+
+
+def points(length: str | None) -> float | None:
+    """`2.5cm` in points."""
+    match = _LENGTH.fullmatch((length or "").strip())
+    return float(match[1]) * _POINTS[match[2]] if match else None
+
+
+class Styles:
+    """Styles by family and name, automatic ones first, each with what it inherits."""
+
+    def __init__(self, *roots: Any | None) -> None:
+        self._styles: dict[tuple[str, str], Any] = {}
+        self.lists: dict[str, Any] = {}
+        self.outline: dict[int, Any] = {}
+        for root in roots:
+            if root is None:
+                continue
+            for style in root.iter(STYLE + "style"):
+                key = (style.get(STYLE + "family") or "", style.get(STYLE + "name") or "")
+                self._styles.setdefault(key, style)
+            for style in root.iter(TEXT + "list-style"):
+                self.lists.setdefault(style.get(STYLE + "name") or "", style)
+            for level in root.iter(TEXT + "outline-level-style"):
+                self.outline.setdefault(_int(level.get(TEXT + "level"), 1), level)
+
+    def get(self, family: str, name: str | None, properties: str, attribute: str) -> str | None:
+        """An attribute of a style or of the nearest one it is based on."""
+        seen: set[str] = set()
+        while name and name not in seen and (family, name) in self._styles:
+            seen.add(name)
+            style = self._styles[(family, name)]
+            for found in style.iter(STYLE + properties):
+                if found.get(attribute) is not None:
+                    return str(found.get(attribute))
+            name = style.get(STYLE + "parent-style-name")
+        return None
+
+    def is_outlined(self, name: str | None) -> bool:
+        """Whether paragraphs of this style take part in the numbering of headings."""
+        seen: set[str] = set()
+        while name and name not in seen and ("paragraph", name) in self._styles:
+            seen.add(name)
+            style = self._styles[("paragraph", name)]
+            if style.get(STYLE + "default-outline-level"):
+                return True
+            name = style.get(STYLE + "parent-style-name")
+        return False
+
+    def hides(self, family: str, name: str | None) -> HiddenKind | None:
+        """Why text in this style cannot be read; None too when the style says nothing of it."""
+        if self.get(family, name, "text-properties", TEXT + "display") == "none":
+            return "invisible-style"
+        size = points(self.get(family, name, "text-properties", FO + "font-size"))
+        if size is not None and size <= _TINY_POINTS:
+            return "zero-size"
+        color = self.get(family, name, "text-properties", FO + "color") or ""
+        if not _is_pale(color):
+            return None
+        for properties in ("text-properties", "paragraph-properties"):
+            behind = self.get(family, name, properties, FO + "background-color")
+            if behind and behind != "transparent":
+                return None
+        return "background-colour"
+
+
+def _is_pale(color: str) -> bool:
+    if not re.fullmatch(r"#[0-9a-fA-F]{6}", color):
+        return False
+    return all(int(color[n : n + 2], 16) >= _PALE for n in (1, 3, 5))
+
+
+def _int(text: str | None, other: int) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 9 else other
+
+
+def whole(text: str | None, other: int = 1) -> int:
+    """A small whole number of an attribute, else `other`."""
+    return _int(text, other)
+
+
+class Inline:
+    """Text of paragraphs: hidden runs and remarks go away, notes leave their mark."""
+
+    def __init__(self, styles: Styles, hidden: Unseen) -> None:
+        self._styles, self._hidden = styles, hidden
+        self.notes: list[tuple[str, str]] = []
+        """Marks and texts of footnotes and endnotes."""
+
+    def text(self, paragraph: Any, *, on_paint: bool = False) -> str:
+        """What a reader sees of a paragraph; `on_paint`: what lies behind may have any colour."""
+        own = self._styles.hides("paragraph", paragraph.get(TEXT + "style-name"))
+        if own == "background-colour" and on_paint:
+            own = None
+        pieces: list[str] = []
+        self._collect(paragraph, own, pieces, on_paint)
+        return re.sub(r"[ \t]+", " ", "".join(pieces)).strip()
+
+    def _collect(
+        self, element: Any, kind: HiddenKind | None, pieces: list[str], on_paint: bool
+    ) -> None:
+        self._put(element.text, kind, pieces)
+        for child in element:
+            if isinstance(child.tag, str):
+                self._child(child, kind, pieces, on_paint)
+            self._put(child.tail, kind, pieces)
+
+    def _child(
+        self, child: Any, kind: HiddenKind | None, pieces: list[str], on_paint: bool
+    ) -> None:
+        match child.tag.rpartition("}")[2]:
+            case "s" | "tab":
+                pieces.append(" ")
+            case "line-break":
+                pieces.append("\n")
+            case "note":
+                pieces.append(self._note(child))
+            case "annotation":
+                self._hidden.add("comment", plain(child))
+            case "hidden-text" | "hidden-paragraph":
+                told = child.get(f"{TEXT}string-value") or ""
+                self._hidden.add("invisible-style", plain(child) or told)
+            case "ruby-text" | "annotation-end" | "tracked-changes":
+                pass
+            case "span":
+                own = self._styles.hides("text", child.get(TEXT + "style-name"))
+                if own == "background-colour" and on_paint:
+                    own = None
+                self._collect(child, kind or own, pieces, on_paint)
+            case _ if child.tag not in BOXES:
+                self._collect(child, kind, pieces, on_paint)
+
+    def _put(self, text: str | None, kind: HiddenKind | None, pieces: list[str]) -> None:
+        if text and kind:
+            self._hidden.add(kind, text)
+        elif text:
+            # Line ends in the file are blanks of the text.
+            pieces.append(re.sub(r"[\n\r\t]+", " ", text))
+
+    def _note(self, note: Any) -> str:
+        body = note.find(TEXT + "note-body")
+        text = "" if body is None else " ".join(self.text(p) for p in body.iter(TEXT + "p"))
+        if not text:
+            return ""
+        prefix = "e" if note.get(TEXT + "note-class") == "endnote" else ""
+        key = f"{prefix}{len(self.notes) + 1}"
+        self.notes.append((key, text))
+        return f"\ufffe{key}\uffff"
+
+
+NOTE_MARK = re.compile("\ufffe(e?\\d+)\uffff")
+"""A footnote's mark in text that is not yet literal; XML cannot hold these characters."""
+
+
+def plain(element: Any) -> str:
+    """All text below in one line."""
+    return " ".join(" ".join(element.itertext()).split())

@@ -1,0 +1,329 @@
+"""ODT: headings with their numbers, lists, tables, notes; deletions and remarks are hidden."""
+
+from pathlib import Path
+from typing import Any
+
+from contracts.artifacts import ParsedDocument, Place
+from kernel.errors import Refusal
+from kernel.media import ODT
+from services.converter.parsing.archive import Archive
+from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.literal import heading, paragraph, span
+from services.converter.parsing.odf import (
+    BOXES,
+    CONTENT,
+    DRAW,
+    NOTE_MARK,
+    OFFICE,
+    SHAPES,
+    STYLE,
+    SVG,
+    TABLE,
+    TEXT,
+    Inline,
+    Styles,
+    check,
+    metadata,
+    plain,
+    whole,
+)
+from services.converter.parsing.office import part
+from services.converter.parsing.result import Parse
+from services.converter.parsing.table_text import table_row, table_rule
+from services.converter.parsing.wordml import parse_xml
+from services.converter.parsing.writer import Writer
+from services.converter.parsing.xml_paths import Paths
+from services.converter.settings import ParseOptions
+
+_INDEXES = frozenset(
+    TEXT + name
+    for name in (
+        "table-of-content", "illustration-index", "table-index", "object-index", "user-index",
+        "alphabetical-index", "sequence-decls",
+    )
+)  # fmt: skip
+_BLOCKS = frozenset({TEXT + "p", TEXT + "h", TABLE + "table-row", TEXT + "list-item"})
+_MOST_REPEATED = 100
+_MOST_COLUMNS = 1000
+_DEEPEST_LIST = 8
+
+
+def parse_odt(path: Path, options: ParseOptions) -> Parse:
+    """A text document.
+
+    Raises:
+        Refusal: `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-deep`,
+            `too-large`, `empty-document`.
+    """
+    with Archive(path, options) as archive:
+        check(archive)
+        root, design = parse_xml(archive.read(CONTENT)), part(archive, "styles.xml")
+        meta, facts = metadata(archive, ODT)
+    writer = TextWriter(root, design, Writer(options.max_output_bytes), options.max_depth)
+    body = root.find(f"{OFFICE}body/{OFFICE}text")
+    if body is None:
+        raise Refusal("corrupt-document", "the container holds no text document")
+    writer.write(body)
+    return finished(writer, meta, facts)
+
+
+def finished(writer: "TextWriter", meta: Any, facts: list[Any]) -> Parse:
+    """The parse of what was written.
+
+    Raises:
+        Refusal: `empty-document`, `too-large`.
+    """
+    writer.write_notes()
+    if writer.out.empty:
+        raise Refusal("empty-document", "the document has no visible text")
+    markdown, spans = writer.out.finish()
+    hidden = tuple(dict.fromkeys([*writer.hidden.taken(), *facts]))
+    return Parse(ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans))
+
+
+class TextWriter:
+    """Writes the blocks of a text, a text box or a slide."""
+
+    def __init__(self, root: Any, design: Any | None, out: Writer, most_depth: int) -> None:
+        self.out = out
+        self.hidden = Unseen()
+        self.styles = Styles(root, design)
+        self.place: Place | None = None
+        """Where all of it lies, if not each block in its own place (a shape of a slide)."""
+        self._inline = Inline(self.styles, self.hidden)
+        self._paths = Paths(root, _BLOCKS)
+        self._numbers: dict[int, int] = {}
+        self._most = most_depth
+        if design is not None:
+            for master in design.iter(STYLE + "header", STYLE + "footer"):
+                self.hidden.add("notes", plain(master))
+
+    def write(self, parent: Any, depth: int = 0) -> None:
+        """All blocks in an element."""
+        if depth > self._most:
+            raise Refusal("too-deep", f"nested more than {self._most} deep")
+        for element in parent:
+            if isinstance(element.tag, str):
+                self._block(element, depth)
+
+    def write_notes(self) -> None:
+        """Footnotes, at the end."""
+        for key, text in self._inline.notes:
+            self.out.block(f"[^{key}]: {self._marked(span(text))}")
+
+    def _block(self, element: Any, depth: int) -> None:
+        match element.tag:
+            case t if t == TEXT + "h":
+                self._heading(element)
+            case t if t == TEXT + "p":
+                text = self._inline.text(element, on_paint=self.place is not None)
+                self.out.block(self._literal(text), self._place_of(element))
+                self._boxes(element, depth)
+            case t if t == TEXT + "list":
+                self.out.gap()
+                self._list(element, 0, None, depth)
+            case t if t == TABLE + "table":
+                self._table(element)
+            case t if t in BOXES:
+                self._box(element, depth)
+            case t if t not in _INDEXES and not self._kept_back(element):
+                self.write(element, depth + 1)
+
+    def _kept_back(self, element: Any) -> bool:
+        """Whether a block is for the scanner only."""
+        if element.tag == TEXT + "tracked-changes":
+            for deletion in element.iter(TEXT + "deletion"):
+                self.hidden.add("tracked-change", " ".join(map(plain, deletion.iter(TEXT + "p"))))
+        elif element.tag == OFFICE + "annotation":
+            self.hidden.add("comment", plain(element))
+        elif element.tag == TEXT + "section" and _is_hidden(element):
+            self.hidden.add("invisible-style", plain(element))
+        else:
+            return False
+        return True
+
+    def _place_of(self, element: Any) -> Place | None:
+        path = self._paths.of(element)
+        return self.place or (Place(part=CONTENT, path=path) if path else None)
+
+    def _heading(self, element: Any) -> None:
+        level = whole(element.get(TEXT + "outline-level"), 1)
+        text = self._inline.text(element, on_paint=self.place is not None)
+        if not text:
+            return
+        numbered = self.styles.is_outlined(element.get(TEXT + "style-name"))
+        header = element.get(TEXT + "is-list-header") == "true"
+        number = self._number(level) if numbered and not header else ""
+        literal = self._marked(heading(f"{number} {text}".strip()))
+        marks = "#" * min(level, 6)
+        self.out.block(f"{marks} {literal}", self._place_of(element))
+
+    def _number(self, level: int) -> str:
+        """The number of a heading by the outline of the document, which no text holds."""
+        for deeper in [one for one in self._numbers if one > level]:
+            del self._numbers[deeper]
+        form = self.styles.outline.get(level)
+        kind = "" if form is None else form.get(STYLE + "num-format") or ""
+        first = whole(form.get(TEXT + "start-value"), 1) if form is not None else 1
+        self._numbers[level] = self._numbers[level] + 1 if level in self._numbers else first
+        if form is None or not kind:
+            return ""
+        shown = whole(form.get(TEXT + "display-levels"), 1)
+        levels = range(max(1, level - shown + 1), level + 1)
+        numbers = ".".join(_numeral(self._numbers.get(one, 1), kind) for one in levels)
+        before, behind = (form.get(f"{STYLE}num-{side}") or "" for side in ("prefix", "suffix"))
+        return f"{before}{numbers}{behind}"
+
+    # --- lists ----------------------------------------------------------------------------------
+
+    def _list(self, element: Any, level: int, style: str | None, depth: int) -> None:
+        if depth > self._most:
+            raise Refusal("too-deep", f"nested more than {self._most} deep")
+        style = element.get(TEXT + "style-name") or style
+        ordered, number = self._numbering(style, level)
+        for item in element:
+            if item.tag not in {TEXT + "list-item", TEXT + "list-header"}:
+                continue
+            number = whole(item.get(TEXT + "start-value"), number)
+            label = f"{number}." if ordered else "-"
+            number += 1
+            self._item(item, level, style, depth, label)
+
+    def _item(self, item: Any, level: int, style: str | None, depth: int, label: str) -> None:
+        """The first paragraph has the mark, following ones stand under it."""
+        indent = "    " * min(level, _DEEPEST_LIST)
+        first = True
+        for child in item:
+            if child.tag == TEXT + "list":
+                self._list(child, level + 1, style, depth + 1)
+            elif child.tag == TEXT + "p":
+                text = " ".join(self._literal(self._inline.text(child)).split())
+                if text:
+                    if first:
+                        self.out.item(f"{indent}{label} {text}", self._place_of(child))
+                    else:
+                        self.out.block(f"{indent}    {text}", self._place_of(child))
+                    first = False
+                self._boxes(child, depth)
+            elif isinstance(child.tag, str):
+                self._block(child, depth + 1)
+
+    def _numbering(self, style: str | None, level: int) -> tuple[bool, int]:
+        form = self.styles.lists.get(style or "")
+        for one in () if form is None else form:
+            if whole(one.get(TEXT + "level"), 1) == level + 1:
+                number = one.tag == TEXT + "list-level-style-number"
+                shown = bool(one.get(STYLE + "num-format"))
+                return number and shown, whole(one.get(TEXT + "start-value"), 1)
+        return False, 1
+
+    # --- tables and boxes -----------------------------------------------------------------------
+
+    def _table(self, table: Any) -> None:
+        rows: list[tuple[list[str], Place | None]] = []
+        above: dict[int, tuple[int, str]] = {}
+        for row in table.iter(TABLE + "table-row"):
+            if next(row.iterancestors(TABLE + "table")) is table:
+                texts = self._row(row, above)
+                times = min(whole(row.get(TABLE + "number-rows-repeated")), _MOST_REPEATED)
+                rows += [(texts, self._place_of(row))] * (times if any(texts) else 1)
+        if not any(text for texts, _ in rows for text in texts):
+            return
+        columns = max(len(texts) for texts, _ in rows)
+        head, place = rows[0]
+        self.out.block(table_row(head + [""] * (columns - len(head))), place)
+        self.out.add("\n" + table_rule(columns))
+        for texts, place in rows[1:]:
+            self.out.add("\n")
+            self.out.add(table_row(texts), place)
+
+    def _row(self, row: Any, above: dict[int, tuple[int, str]]) -> list[str]:
+        """Texts of a row; `above`, by column, has cells that reach down into so many rows."""
+        texts: list[str] = []
+        for cell in row:
+            times = min(whole(cell.get(TABLE + "number-columns-repeated")), _MOST_COLUMNS)
+            first = len(texts)
+            if cell.tag == TABLE + "covered-table-cell":
+                texts += [above.get(first + n, (0, ""))[1] for n in range(times)]
+            elif cell.tag == TABLE + "table-cell":
+                text = self._cell(cell)
+                texts += [text] * times
+                down = whole(cell.get(TABLE + "number-rows-spanned"))
+                across = min(whole(cell.get(TABLE + "number-columns-spanned")), _MOST_COLUMNS)
+                above |= {first + n: (down, text) for n in range(across)}
+            if len(texts) >= _MOST_COLUMNS:
+                break
+        for column, (down, text) in list(above.items()):
+            above[column] = (down - 1, text)
+            if down <= 1:
+                del above[column]
+        while texts and not texts[-1]:
+            texts.pop()
+        return texts
+
+    def _cell(self, cell: Any) -> str:
+        parts = [self._inline.text(p, on_paint=True) for p in cell.iter(TEXT + "p", TEXT + "h")]
+        return NOTE_MARK.sub(r"[^\1]", " ".join(part for part in parts if part))
+
+    def _boxes(self, element: Any, depth: int) -> None:
+        """What floats at a paragraph."""
+        for box in element.iter(*BOXES):
+            if next(box.iterancestors(TEXT + "p", *BOXES), None) is element:
+                self._box(box, depth)
+
+    def _box(self, box: Any, depth: int) -> None:
+        if depth > self._most:
+            raise Refusal("too-deep", f"nested more than {self._most} deep")
+        for told in box:
+            if told.tag in {SVG + "title", SVG + "desc"}:
+                self.hidden.add("alt-text", plain(told))
+        if box.tag in SHAPES:
+            self._paragraphs(box, depth)
+            return
+        for inner in box:
+            if inner.tag == DRAW + "text-box":
+                self._paragraphs(inner, depth)
+            elif inner.tag == TABLE + "table":
+                self._table(inner)
+            elif inner.tag in BOXES:
+                self._box(inner, depth + 1)
+
+    def _paragraphs(self, parent: Any, depth: int) -> None:
+        wanted = {TEXT + "p", TEXT + "h", TEXT + "list", TABLE + "table"}
+        for child in parent:
+            if child.tag in wanted:
+                self._block(child, depth + 1)
+
+    # --- literal --------------------------------------------------------------------------------
+
+    def _literal(self, text: str) -> str:
+        return self._marked(paragraph(text, lists=True))
+
+    def _marked(self, literal: str) -> str:
+        """Marks of notes as Markdown has them; what else is left of their signs goes."""
+        return NOTE_MARK.sub(r"[^\1]", literal)
+
+
+def _is_hidden(section: Any) -> bool:
+    told = (section.get(TEXT + "display"), section.get(TEXT + "is-hidden"))
+    return bool(told[0] == "none" or told[1] == "true")
+
+
+def _numeral(number: int, kind: str) -> str:
+    """A number in one of the forms of ODF: `1`, `a`, `A`, `i`, `I`."""
+    if kind in {"a", "A"}:
+        letter = chr(ord(kind) + (number - 1) % 26)
+        return letter * ((number - 1) // 26 + 1)
+    if kind in {"i", "I"} and number < 4000:
+        text = ""
+        for value, sign in _ROMAN:
+            count, number = divmod(number, value)
+            text += sign * count
+        return text if kind == "i" else text.upper()
+    return str(number)
+
+
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
+    (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
