@@ -338,3 +338,17 @@ def number_parts(text: str) -> tuple[int, ...] | None:
     """`(2, 1, 4)` for `2.1.4 Data`."""
     match = _NUMBERED.match(text)
     return tuple(map(int, match[1].split("."))) if match else None
+
+
+_SECTIONS = re.compile(
+    r"abstract|acknowledge?ments|bibliography|references|appendix|"
+    r"zusammenfassung|danksagung|literatur|literaturverzeichnis|anhang|"
+    r"аннотация|литература|благодарности|резюме|библиография|"
+    r"сажетак|захвалница|апстракт|благодарност|sažetak|zahvala|literatura|apstrakt|povzetek|viri",
+    re.IGNORECASE,
+)
+
+
+def named_section(text: str) -> bool:
+    """A part of a paper that has no number: an abstract, the references."""
+    return _SECTIONS.fullmatch(text.rstrip(".:")) is not None

@@ -1,50 +1,143 @@
 """Headings of numbered papers and of wiki text. Pure."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from services.converter.form import is_heading, spaced
-from services.converter.headings import number_parts
+from services.converter.headings import (
+    named_section,
+    number_parts,
+    reads_as_title,
+    roman_mark,
+)
 from services.converter.lines import Line, joined
+from services.converter.sequence import chain
 
 _LEAST = 3
 _ENOUGH_TEXT = 80
+_LONGEST = 100
+_WIKI = re.compile(r"(={2,6})\s*([^=\s].*?[^=\s]|[^=\s])\s*\1")
+_LETTER = re.compile(r"([A-Z])\.\s+(?=[^\W\d_a-zа-я])")
+
+
+class _Found(NamedTuple):
+    """A line that may be a heading: `parts` are its numbers, outermost first."""
+
+    line: int
+    parts: tuple[int, ...]
 
 
 def recover_paper(lines: Sequence[Line]) -> list[Line]:
-    """Headings for `1 Introduction`, `2 Method`, … in a text that has no more than a title."""
-    known = [line for line in lines if is_heading(line)]
-    if len(known) > 2 or any(line.code for line in lines):
+    """Headings for `1 Introduction`, `2 Method`, … where there are none; levels where all have one.
+
+    Headings of a text that has more than a title are left as they are, unless their numbers say
+    that they differ and they are all on one level.
+    """
+    wiki = _wiki(lines)
+    if wiki:
+        return _written(lines, wiki)
+    known = [n for n, line in enumerate(lines) if is_heading(line)]
+    if len(known) > 2:
+        return _leveled(lines, known)
+    if any(line.code for line in lines):
         return list(lines)
-    depths = _numbered([line.text for line in lines])
-    top = max((len(line.text.split(" ")[0]) for line in known), default=0)
+    top = max((_level(lines[n]) for n in known), default=0)
+    texts = [line.text.strip() for line in lines]
+    depths = _by(number_parts, texts) or _by(_roman_or_letter, texts)
+    if depths:
+        depths |= {n: 1 for n in range(len(texts)) if _names_section(texts, n)}
+    return _written(lines, {n: min(top + depth, 6) for n, depth in depths.items()})
+
+
+def _written(lines: Sequence[Line], levels: dict[int, int]) -> list[Line]:
     out: list[Line] = []
     for number, line in enumerate(lines):
-        if number in depths:
-            level = min(top + depths[number], 6)
-            out += [Line(""), joined(["#" * level + " ", line.stripped()]), Line("")]
-        else:
+        if number not in levels:
             out.append(line)
+            continue
+        text = line.stripped()
+        mark = _WIKI.fullmatch(text.text)
+        text = text.cut(*mark.span(2)) if mark else text.cut(_level(line), len(text.text))
+        out += [Line(""), joined(["#" * levels[number] + " ", text.stripped()]), Line("")]
     return spaced(out)
 
 
-def _numbered(lines: Sequence[str]) -> dict[int, int]:
-    """Line numbers and depths of headings with text between them."""
-    found: list[tuple[int, tuple[int, ...]]] = []
-    text = _ENOUGH_TEXT
-    for number, line in enumerate(lines):
-        parts = number_parts(line)
-        alone = not _line_at(lines, number - 1) and not _line_at(lines, number + 1)
-        if parts and alone and len(line) < _ENOUGH_TEXT and line[-1:] not in ".,;:?!":
-            found.append((number, parts))
-            if text < _ENOUGH_TEXT and len(parts) == 1:
-                return {}
-            text = 0
-        text += len(line)
-    chapters = [parts[0] for _, parts in found if len(parts) == 1]
-    if len(chapters) < _LEAST or chapters != list(range(1, len(chapters) + 1)):
+def _level(line: Line) -> int:
+    return len(line.text) - len(line.text.lstrip("#")) if is_heading(line) else 0
+
+
+def _wiki(lines: Sequence[Line]) -> dict[int, int]:
+    """`== History ==`, as wikis write headings, if there are some."""
+    found = {
+        n: len(match[1])
+        for n, line in enumerate(lines)
+        if not line.code and (match := _WIKI.fullmatch(line.text.strip()))
+    }
+    return found if len(found) > 1 else {}
+
+
+def _leveled(lines: Sequence[Line], known: Sequence[int]) -> list[Line]:
+    """Levels from the numbers, where `2.1` stands on the level of `2`."""
+    numbered = {n: p for n in known if (p := number_parts(lines[n].text.lstrip("# ")))}
+    levels = {_level(lines[n]) for n in numbered}
+    depths = {len(parts) for parts in numbered.values()}
+    tops = [parts[0] for parts in numbered.values() if len(parts) == 1]
+    ascending = tops == sorted(set(tops)) and len(tops) >= 2
+    if len(numbered) < _LEAST or len(levels) > 1 or len(depths) == 1 or not ascending:
+        return list(lines)
+    return _written(
+        lines, {n: min(_level(lines[n]) + len(p) - 1, 6) for n, p in numbered.items() if len(p) > 1}
+    )
+
+
+def _by(parts_of: Callable[[str], tuple[int, ...] | None], texts: Sequence[str]) -> dict[int, int]:
+    """Line numbers and depths of headings whose numbers count up, with text between them."""
+    found = [
+        _Found(n, parts)
+        for n, text in enumerate(texts)
+        if text and (parts := parts_of(text)) and _alone(texts, n)
+    ]
+    tops = [f for f in found if len(f.parts) == 1]
+    tops = [tops[n] for n in chain([(f.parts[0], "") for f in tops], restart=3.0)]
+    if len(tops) < _LEAST or [f.parts[0] for f in tops] != list(range(1, len(tops) + 1)):
         return {}
-    return {number: len(parts) for number, parts in found}
+    ends = [*(f.line for f in tops[1:]), len(texts)]
+    sizes = [sum(map(len, texts[f.line + 1 : e])) for f, e in zip(tops, ends, strict=True)]
+    if sum(size >= _ENOUGH_TEXT for size in sizes) * 5 < len(sizes) * 4:
+        return {}
+    depths = {f.line: 1 for f in tops}
+    above: tuple[int, ...] = (0,)
+    for at in found:
+        if at.line in depths or _follows(above, at.parts):
+            depths[at.line] = len(at.parts)
+            above = (at.parts[0] or above[0], *at.parts[1:])
+    return depths
 
 
-def _line_at(lines: Sequence[str], number: int) -> str:
-    return lines[number].strip() if 0 <= number < len(lines) else ""
+def _follows(above: tuple[int, ...], parts: tuple[int, ...]) -> bool:
+    """Whether `2.1` may come after `2`, or `2.2` after `2.1.4`."""
+    if len(parts) == 1 or above[0] == 0:
+        return False
+    outer = (*above, *[0] * len(parts))[: len(parts)]
+    # Letters do not say which chapter they are in: their first part is 0.
+    first = parts[0] in (0, above[0])
+    return first and outer[1:-1] == parts[1:-1] and 0 < parts[-1] - outer[-1] <= 2
+
+
+def _roman_or_letter(text: str) -> tuple[int, ...] | None:
+    mark, letter = roman_mark(text), _LETTER.match(text)
+    if mark and text[mark.end - 1] == "." and reads_as_title(text[mark.title :], text[: mark.end]):
+        return (mark.value,)
+    return (0, ord(letter[1]) - ord("A") + 1) if letter else None
+
+
+def _alone(texts: Sequence[str], number: int) -> bool:
+    """A short line with a blank one above and below that does not end like a sentence."""
+    text = texts[number]
+    blank = not any(texts[n] for n in (number - 1, number + 1) if 0 <= n < len(texts))
+    return blank and len(text) < _LONGEST and text[-1] not in ".,;:?!"
+
+
+def _names_section(texts: Sequence[str], number: int) -> bool:
+    return bool(texts[number]) and named_section(texts[number]) and _alone(texts, number)
