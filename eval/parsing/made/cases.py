@@ -6,7 +6,18 @@ from functools import partial
 from pathlib import Path
 
 from eval.parsing.made import hostile, office, pdf, web
-from eval.parsing.made.model import Heading, Made, Paragraph, law, long_table, paper, report, tables
+from eval.parsing.made.model import (
+    Block,
+    Grid,
+    Heading,
+    Made,
+    Paragraph,
+    law,
+    long_table,
+    paper,
+    report,
+    tables,
+)
 from eval.parsing.made.texts import WORDS, Words
 from eval.parsing.sets import Case
 
@@ -105,9 +116,11 @@ def _data(folder: Path, some: list[Words]) -> list[Case]:
 
 
 def _slides(folder: Path, document: Made, suffix: str, write: Writer) -> Case:
-    """Slides have no levels: what stands in the title is a heading, one like another."""
-    flat = tuple(Heading(1, b.text) if isinstance(b, Heading) else b for b in document.blocks)
-    bare = replace(document, blocks=flat, running="", footnote="")
+    """Slides have no levels: a title is a heading, one like another; tables stand last."""
+    blocks: list[Block] = []
+    for title, below in office.slides(document):
+        blocks += [Heading(1, title), *sorted(below, key=lambda b: isinstance(b, Grid))]
+    bare = replace(document, blocks=tuple(blocks), running="", footnote="")
     skip = {"tree", "items"}
     return _case(folder, suffix, suffix, bare, write, skip=skip)
 
