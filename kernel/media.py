@@ -36,7 +36,7 @@ PNG, JPEG, TIFF, GIF, WEBP, BMP = (
 PICTURES = frozenset({PNG, JPEG, TIFF, GIF, WEBP, BMP})
 
 SUPPORTED: frozenset[str] = PICTURES | frozenset(
-    {MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, XLSX, XLS, PPTX, ODT, ODS, ODP, EML, MSG}
+    {MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, XLSX, XLS, PPTX, ODT, ODS, ODP, EPUB, EML, MSG}
 )
 """What the converter can read."""
 

@@ -10,6 +10,7 @@ from kernel.media import (
     CSV,
     DOCX,
     EML,
+    EPUB,
     HTML,
     JSON,
     MARKDOWN,
@@ -30,8 +31,6 @@ from services.converter.settings import ParseOptions
 _REVISIONS = {
     MARKDOWN: "markdown-1",
     PLAIN: "text-1",
-    EML: "mail-1",
-    MSG: "mail-1",
     CSV: "csv-1",
     JSON: "json-1",
     XLSX: "xlsx-1",
@@ -41,8 +40,14 @@ _REVISIONS = {
     ODS: "ods-1",
     ODP: "odp-1",
 }
-_HTML_REVISION = 2
-_DOCX_REVISION = 1
+_HTML = "html-2"
+_BY_DOCLING = {
+    HTML: _HTML,
+    EPUB: f"{_HTML}+epub-1",
+    EML: f"{_HTML}+mail-1",
+    MSG: f"{_HTML}+mail-1",
+    DOCX: "docx-1",
+}
 HEURISTIC_REVISION = 1
 _MODELS_REVISION = 1
 _OCR_REVISION = 1
@@ -53,10 +58,8 @@ def parser_for(media_type: str, options: ParseOptions) -> str:
     if media_type in _REVISIONS:
         return _REVISIONS[media_type]
     docling = f"docling-{version('docling-slim')}"
-    if media_type == HTML:
-        return f"{docling}+html-{_HTML_REVISION}"
-    if media_type == DOCX:
-        return f"{docling}+docx-{_DOCX_REVISION}"
+    if media_type in _BY_DOCLING:
+        return f"{docling}+{_BY_DOCLING[media_type]}"
     if media_type == PDF:
         return docling + _pdf_engines(options)
     if media_type in PICTURES:

@@ -8,6 +8,7 @@ from kernel.media import (
     CSV,
     DOCX,
     EML,
+    EPUB,
     HTML,
     JSON,
     MARKDOWN,
@@ -113,6 +114,12 @@ def _odp(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_odp(path, options)
 
 
+def _epub(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.epub import parse_epub
+
+    return parse_epub(path, options)
+
+
 def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.mail import parse_mail
 
@@ -139,6 +146,7 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     ODT: _odt,
     ODS: _ods,
     ODP: _odp,
+    EPUB: _epub,
     EML: _mail,
     MSG: _mail,
     **dict.fromkeys(PICTURES, _image),
