@@ -9,7 +9,8 @@ from kernel.media import PLAIN
 from services.converter.form import formed, marked
 from services.converter.laws import name_of_law, recover_law
 from services.converter.lines import Line, body_of, carried, cleaned, split
-from services.converter.noise import without_noise, without_page_edges
+from services.converter.noise import without_noise
+from services.converter.pages import without_page_edges
 from services.converter.papers import recover_paper
 
 CONVERTER = "canonical-2"

@@ -1,9 +1,12 @@
 """Furniture goes, text stays."""
 
+import pytest
+
 from kernel.media import HTML, PLAIN
 from services.converter.form import formed, marked
 from services.converter.lines import body_of, split
-from services.converter.noise import without_noise, without_page_edges
+from services.converter.noise import without_noise
+from services.converter.pages import without_page_edges
 
 TEXT = "A paragraph of the document that is long enough to be taken for running text by anybody."
 
@@ -44,10 +47,99 @@ def test_heads_and_feet_of_pages_in_plain_text_go() -> None:
     assert text.count(TEXT) == 4
 
 
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        ("Rating", "4 / 5", TEXT),
+        ("Founded", "1999", TEXT, "2000", TEXT, "2001", TEXT, "2002", TEXT),
+        ("1", "2", "3", "4"),
+        (TEXT, "Page 3", TEXT),
+        (TEXT, "- 4 -", TEXT),
+        ("| 1 | 2 |\n|---|---|\n| 3 | 4 |", TEXT, "| 2 |\n|---|\n| 3 |"),
+        ("Apples ........ 3", "Pears ........ 4", "Plums ........ 9", TEXT),
+        ("Apples 3\nPears 4\nPlums 9", TEXT),
+        ("## Contents", "One 9\nTwo 4\nThree 7", TEXT),
+        ("Chapter 1", TEXT, "Page 1 of 3", "Chapter 2", TEXT, "Page 2 of 3", "Chapter 3", TEXT),
+    ],
+)
+def test_numbers_that_mean_something_stay(blocks: tuple[str, ...]) -> None:
+    assert kept(*blocks) == [block for block in blocks if not block.startswith("Page 1 of 3")
+                             and not block.startswith("Page 2 of 3")]  # fmt: skip
+
+
+def test_a_heading_at_the_top_of_each_page_is_no_running_head() -> None:
+    pages = [f"Article {n}\n\n{TEXT}\n\nGazette\n\n{n}" for n in range(1, 6)]
+    text = text_of("\f".join(pages), PLAIN)
+    assert [f"Article {n}" in text for n in range(1, 6)] == [True] * 5
+    assert "Gazette" not in text
+
+
+def test_a_year_at_the_foot_of_a_page_stays() -> None:
+    assert text_of(f"{TEXT}\n\n1999\f{TEXT}", PLAIN).count("1999") == 1
+
+
+def test_a_sentence_over_the_end_of_a_page_is_one_again() -> None:
+    pages = ["Gazette\nThe park is open from", "Gazette\ndawn to dusk.", "Gazette\nIt is free."]
+    assert text_of("\f".join(pages), PLAIN) == (
+        "The park is open from\ndawn to dusk.\n\nIt is free."
+    )
+
+
+def test_code_at_the_ends_of_pages_stays() -> None:
+    page = "```\nPage 1 of 2\n}\n```"
+    assert text_of(f"{page}\f{page}\f{page}", PLAIN).count("}") == 3
+
+
 def test_a_list_of_contents_goes_with_its_heading() -> None:
     contents = "1 Scope ........ 3\n2 Terms . . . . . 4\n3 Method …… 5"
     assert kept("## Inhaltsverzeichnis", contents, TEXT) == [TEXT]
+    assert kept("Contents", "Scope 3\nTerms 4\nMethod 5", TEXT) == [TEXT]
+    assert kept(contents, "1 Scope", TEXT, "2 Terms", TEXT) == ["1 Scope", TEXT, "2 Terms", TEXT]
     assert kept("Wait ...... 3", TEXT) == ["Wait ...... 3", TEXT]
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "We use cookies to improve our site. By continuing you agree to their use.",
+        "Wir verwenden Cookies. Mit dem Klick auf „Akzeptieren“ stimmen Sie zu.",
+        "Този сайт използва бисквитки. Приемам.",
+        "Мы используем файлы cookie. Принять все.",
+        "Овај сајт користи колачиће. Прихватам.",
+        "Ovaj sajt koristi kolačiće. Prihvatam.",
+        "Оваа страница користи колачиња. Прифаќам.",
+        "Ova stranica koristi kolačiće. Prihvaćam.",
+        "Spletna stran uporablja piškotke. Strinjam se.",
+    ],
+)
+def test_cookie_notices_go_in_every_language(notice: str) -> None:
+    assert kept(TEXT * 5, notice, media_type=HTML) == [TEXT * 5]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "Skip to content", "[Skip to main content](#main)", "Zum Inhalt springen",
+        "Перейти к содержимому", "Към съдържанието", "Прескочи на садржај",
+        "Preskoči na glavni sadržaj", "Прескокни на содржина", "Skoči na vsebino",
+    ],
+)  # fmt: skip
+def test_links_past_the_navigation_go(link: str) -> None:
+    assert kept(link, "# Title", TEXT, media_type=HTML) == ["# Title", TEXT]
+
+
+def test_a_row_of_links_is_a_menu_and_a_sentence_with_links_is_none() -> None:
+    row = " | ".join(f"[Item {n}](/x/{n})" for n in range(4))
+    assert kept(row, "# Title", TEXT, row, media_type=HTML) == ["# Title", TEXT]
+    text = f"See {row} for more."
+    assert kept(text, "# Title", TEXT, media_type=HTML) == [text, "# Title", TEXT]
+
+
+def test_a_heading_of_a_wiki_loses_its_edit_link() -> None:
+    heads = ["## History [edit]", "## Geschichte [Bearbeiten | Quelltext bearbeiten]",
+             "## История [править | править код]", "## Povijest [uredi | uredi kôd]"]  # fmt: skip
+    found = kept(*(part for head in heads for part in (head, TEXT)), media_type=HTML)
+    assert found[::2] == ["## History", "## Geschichte", "## История", "## Povijest"]
 
 
 def test_a_cookie_notice_goes_and_a_text_about_cookies_stays() -> None:
