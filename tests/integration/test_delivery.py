@@ -1,20 +1,24 @@
 """Relay and consumer on a real Postgres and a real nats-server."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib import resources
 from typing import Any
+from uuid import uuid4
 
 import nats
 import pytest
 
-from contracts.events import DocumentReceived, Event, Failed, Parsed
+from contracts.envelope import Envelope
+from contracts.events import DocumentReceived, Erased, Event, Failed, Parsed
 from contracts.flow import consumed_by
 from kernel.consumer import Consumer, subscribe
 from kernel.db import pool
 from kernel.embedded import EmbeddedNats
 from kernel.errors import Retry
-from kernel.log import Log
+from kernel.log import Log, Pending
 from kernel.provision import STREAM, provision
 from kernel.relay import Relay, StreamAhead
 from kernel.testing import first, received
@@ -298,6 +302,151 @@ async def test_a_bus_that_is_away_is_no_stall(log: Log, nats_server: EmbeddedNat
         await eventually(lambda: _counts(log, Parsed=2), deadline=30)
         assert not dog.done()
         dog.cancel()
+
+
+# -- jobs that are over ----------------------------------------------------------------------------
+
+
+async def cancel(log: Log, cause: Pending) -> None:
+    """The job that `cause` began is cancelled."""
+    assert isinstance(cause.event, DocumentReceived)
+    event = Failed(**cause.event.ids, stage="ingest", code="cancelled", reason="no longer wanted")
+    await log.append([Pending(event, uuid4(), cause.correlation_id, "somebody")])
+
+
+async def test_a_job_that_was_cancelled_is_not_begun(log: Log, nats_server: EmbeddedNats) -> None:
+    worked: list[Event] = []
+    taken_back: list[Any] = []
+
+    async def work(event: Event) -> list[Event]:
+        worked.append(event)
+        return [parsed(event)]
+
+    async def take_back(event: Event, emitted: Sequence[Event]) -> None:
+        taken_back.append((event, list(emitted)))
+
+    await provision(nats_server.url)
+    cause = first(received())
+    await log.append([cause])
+    await cancel(log, cause)
+    async with running(log, nats_server.url, work, take_back=take_back) as consumer:
+        await log.append([first(received("b.md"))])
+        await eventually(lambda: _counts(log, Parsed=1))
+        await eventually(lambda: _equal(lag(nats_server.url, consumer), 0))
+    assert [e.ids for e in worked] == [received("b.md").ids]
+    assert taken_back == [(cause.event, [])]
+
+
+async def test_work_that_is_cancelled_meanwhile_is_not_recorded(
+    log: Log, nats_server: EmbeddedNats
+) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+    taken_back: list[Any] = []
+
+    async def work(event: Event) -> list[Event]:
+        begun.set()
+        await go.wait()
+        return [parsed(event)]
+
+    async def take_back(event: Event, emitted: Sequence[Event]) -> None:
+        taken_back.append((event, list(emitted)))
+
+    await provision(nats_server.url)
+    cause = first(received())
+    async with running(log, nats_server.url, work, take_back=take_back) as consumer:
+        await log.append([cause])
+        await begun.wait()
+        await cancel(log, cause)
+        go.set()
+        await eventually(lambda: _equal(lag(nats_server.url, consumer), 0))
+    assert await types(log) == ["DocumentReceived", "Failed"]
+    assert taken_back == [(cause.event, [parsed(received())])]
+
+
+async def test_a_bug_in_a_cancelled_job_is_not_reported_after_its_end(
+    log: Log, nats_server: EmbeddedNats
+) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def work(event: Event) -> list[Event]:
+        begun.set()
+        await go.wait()
+        raise FileNotFoundError("its bytes were deleted")
+
+    await provision(nats_server.url)
+    cause = first(received())
+    async with running(log, nats_server.url, work, delays=()) as consumer:
+        await log.append([cause])
+        await begun.wait()
+        await cancel(log, cause)
+        go.set()
+        await eventually(lambda: _equal(lag(nats_server.url, consumer), 0))
+    assert await types(log) == ["DocumentReceived", "Failed"]
+
+
+async def test_another_attempt_at_the_same_version_goes_on(
+    log: Log, nats_server: EmbeddedNats
+) -> None:
+    await provision(nats_server.url)
+    cause = first(received())
+    await log.append([cause])
+    await cancel(log, cause)
+    again = first(received(attempt=2))
+    await log.append([again])
+    async with running(log, nats_server.url, parse):
+        await eventually(lambda: _counts(log, Parsed=1))
+    (reaction,) = [e for e in await log.read(0) if e.type == "Parsed"]
+    assert reaction.correlation_id == again.correlation_id
+
+
+async def test_an_erasure_is_acted_upon_also_when_its_job_is_over(log: Log) -> None:
+    done: list[Event] = []
+
+    async def work(event: Event) -> list[Event]:
+        done.append(event)
+        return []
+
+    cause = first(received())
+    await log.append([cause])
+    await cancel(log, cause)
+    erased = Erased(**received().ids, reason="request", blobs=1)
+    await log.append([Pending(erased, uuid4(), cause.correlation_id, "somebody")])
+    step = next(s for s in consumed_by("indexer") if s.consumes is Erased)
+    outcome = await Consumer("indexer", step, "live", work, log).deliver(
+        _Message(await log.read(2))
+    )
+    assert (outcome, done) == ("nothing", [erased])
+
+
+class _Message:
+    def __init__(self, envelopes: list[Envelope]) -> None:
+        self.body = json.dumps(envelopes[0].to_cloudevent())
+
+    async def ack_sync(self) -> None: ...
+    async def nack(self, delay: float | None = None) -> None: ...
+    async def reject(self) -> None: ...
+    async def in_progress(self) -> None: ...
+
+
+async def test_the_guard_is_one_query_by_indexes(log: Log) -> None:
+    await log.pool.execute(
+        """
+        INSERT INTO log.event (position, stream_id, version, event_id, type, schema_version, lane,
+                               project, correlation_id, actor, occurred_at, data)
+        SELECT n, 's-' || n, 1, gen_random_uuid(),
+               CASE n % 5 WHEN 0 THEN 'Failed' WHEN 1 THEN 'DocumentReceived' ELSE 'Parsed' END,
+               1, 'live', 'p', gen_random_uuid(), 'a', now(),
+               jsonb_build_object('code', CASE n % 10 WHEN 0 THEN 'cancelled' ELSE 'x' END)
+          FROM generate_series(1, 20000) n
+        """
+    )
+    await log.pool.execute("ANALYZE log.event")
+    query = (resources.files("kernel.sql") / "log.sql").read_text("utf-8")
+    standing = query.split("-- name: standing^")[1].split("-- name:")[0]
+    numbered = standing.replace(":event_id", "$1").replace(":job", "$2").split("\n", 2)[2]
+    plan = "\n".join(r[0] for r in await log.pool.fetch(f"EXPLAIN {numbered}", uuid4(), uuid4()))
+    assert "event_cancelled" in plan and "event_event_id_key" in plan, plan
+    assert "Seq Scan" not in plan, plan
 
 
 async def _equal(actual: Awaitable[Any], expected: Any) -> bool:
