@@ -29,8 +29,8 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-1",
-    PLAIN: "text-1",
+    MARKDOWN: "markdown-2",
+    PLAIN: "text-2",
     CSV: "csv-1",
     JSON: "json-1",
     XLSX: "xlsx-1",

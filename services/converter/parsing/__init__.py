@@ -45,7 +45,7 @@ def parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
 def _text(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.text import parse_text
 
-    return parse_text(path.read_bytes(), media_type)
+    return parse_text(path.read_bytes(), media_type, options)
 
 
 def _html(path: Path, media_type: str, options: ParseOptions) -> Parse:

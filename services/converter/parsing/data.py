@@ -90,7 +90,7 @@ def parse_json(path: Path, options: ParseOptions) -> Parse:
         reader.read()
     except _NotJsonError:
         del text, reader, writer
-        plain = parse_text(path.read_bytes(), PLAIN)
+        plain = parse_text(path.read_bytes(), PLAIN, options)
         return Parse(plain.document, [*plain.warnings, "not valid JSON: kept as text"])
     if writer.empty:
         raise Refusal("empty-document", "the file has no text")

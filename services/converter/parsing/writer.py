@@ -93,8 +93,8 @@ class Writer:
         else:
             self.block(f"{'#' * level} {literal}", place)
 
-    def finish(self) -> tuple[str, tuple[Span, ...]]:
-        """The Markdown and its spans; the writer is empty then.
+    def finish(self, *, close: bool = True) -> tuple[str, tuple[Span, ...]]:
+        """The Markdown and its spans; the writer is empty then. `close` ends the last line.
 
         Raises:
             Refusal: `too-large`.
@@ -103,7 +103,7 @@ class Writer:
         size = len(self._out) + sum(self._out.count(c) for c in (b"\n", b'"', b"\\"))
         if size + 160 * len(self._spans) > self._most:
             raise Refusal("too-large", f"the text has more than {self._most} bytes")
-        if self._out and not self._out.endswith(b"\n"):
+        if close and self._out and not self._out.endswith(b"\n"):
             self._out += b"\n"
         markdown, spans = self._out.decode(), tuple(self._spans)
         self._out, self._spans = bytearray(), []

@@ -73,6 +73,32 @@ def test_a_text_without_text_is_empty() -> None:
     assert refused.value.code == "empty-document"
 
 
+def test_every_paragraph_has_its_lines() -> None:
+    text = "one\r\ntwo\r\n\r\nžuto\r\rlast"
+    document = parse_text(text.encode(), PLAIN).document
+    data = document.markdown.encode()
+    places = [(data[s.byte_start : s.byte_end].decode(), s.place.lines) for s in document.spans]
+    assert places == [("one\ntwo", (1, 2)), ("žuto", (4, 4)), ("last", (6, 6))]
+
+
+def test_lines_of_a_log_have_a_place_each() -> None:
+    document = parse_text(b"".join(b"line %d\n" % n for n in range(1, 31)), PLAIN).document
+    assert [s.place.lines for s in document.spans] == [(n, n) for n in range(1, 31)]
+
+
+def test_lines_are_counted_over_what_was_hidden() -> None:
+    text = "---\ntitle: x\n---\none\n\n<!-- a\nb -->\n\nbefore <!-- c\nd --> after\n\n`x`\n"
+    document = parse_text(text.encode(), MARKDOWN).document
+    assert document.markdown == "one\n\n\n\nbefore  after\n\n`x`\n"
+    data = document.markdown.encode()
+    places = [(data[s.byte_start : s.byte_end].decode(), s.place.lines) for s in document.spans]
+    assert places == [("one", (4, 4)), ("before  after", (9, 10)), ("`x`", (12, 12))]
+
+
+def test_a_forged_mark_is_no_text() -> None:
+    assert parsed("a\ufdea\ufdd0b", PLAIN) == ("ab", [])
+
+
 def test_another_charset_is_noted() -> None:
     warnings = parse_text("Комиссия опубликует доклад".encode("koi8-r"), PLAIN).warnings
     assert warnings == ["decoded as koi8_r"]
