@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from contracts.flow import table as flow_table
+from contracts.states import table as states_table
 from docs import make_examples, make_settings
 from kernel.language import ACCEPTED, detect
 from kernel.media import SUPPORTED, sniff
@@ -55,6 +56,10 @@ def test_the_first_screen_is_the_one_that_was_promised() -> None:
 
 def test_readme_has_the_flow_table_of_the_code() -> None:
     assert flow_table() in README
+
+
+def test_the_states_of_a_job_are_those_of_the_code() -> None:
+    assert states_table() in PAGES["docs/jobs.md"]
 
 
 def folders() -> set[str]:
