@@ -343,6 +343,24 @@ def rebuild(
     raw(reply.content) if json_ else show.rebuilt(RebuildReply.model_validate_json(reply.content))
 
 
+@app.command()
+def lang(
+    files: Annotated[list[Path] | None, typer.Argument(help="Text files.")] = None,
+    jsonl: Annotated[
+        str | None, typer.Option("--jsonl", help='Rows {"text": …}; - reads standard input.')
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Which language texts are in, without a running stack. Exit 2 when a row was no row."""
+    from cli import lang as language
+
+    if (jsonl is None) == (not files):
+        raise CliError("give text files, or --jsonl with one file of rows")
+    if jsonl is not None:
+        raise typer.Exit(0 if language.rows(jsonl) else 2)
+    language.files(files or [], json_=json_)
+
+
 # -- helpers -----------------------------------------------------------------------------------
 
 

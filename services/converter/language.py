@@ -3,37 +3,59 @@
 from typing import NamedTuple
 
 from kernel.errors import Refusal
-from kernel.language import ACCEPTED, UNKNOWN, detect, prose
+from kernel.language import ACCEPTED, BOSNIAN, UNKNOWN, Identified, identify, prose
 
 MIN_CHARACTERS = 200
 """Below this many characters of prose a judgement is not worth a refusal."""
 
-_SURE = 0.85
+_SURE = 0.8
+_FOREIGN = 0.6
+"""A refusal needs a main language so likely, and that so much of the text is foreign."""
 
 
 class Judged(NamedTuple):
-    """`language`: an accepted code or `unknown`; `warnings`: for the journal."""
+    """`language`: an accepted code or `unknown`; `warnings`: for the journal; `shares`: of each
+    language that was found in the text, by code, largest first."""
 
     language: str
     warnings: tuple[str, ...]
+    shares: dict[str, float]
 
 
-def judge(text: str, accepted: frozenset[str] = ACCEPTED) -> Judged:
+def judge(text: str, accepted: frozenset[str] = ACCEPTED, *, check: bool = True) -> Judged:
     """The language of a document's text.
 
     A foreign language is refused only when there is enough text and the detector is sure of it:
-    losing a document of an accepted language is worse than taking in a stranger.
+    losing a document of an accepted language is worse than taking in a stranger. With `check` off
+    nothing is refused.
 
     Raises:
         Refusal: `language-not-accepted`.
     """
+    found = identify(text)
     if len(prose(text)) < MIN_CHARACTERS:
-        return Judged(UNKNOWN, (f"language undetermined: under {MIN_CHARACTERS} characters",))
-    found = detect(text)
+        warning = f"language undetermined: under {MIN_CHARACTERS} characters"
+        return Judged(UNKNOWN, (warning,), found.shares)
     if found.code in accepted:
-        return Judged(found.code, ())
-    if found.code != UNKNOWN and found.confidence >= _SURE:
+        return Judged(found.code, _bosnian(found), found.shares)
+    if not _foreign(found, accepted):
+        warning = "language undetermined: no accepted language is clear"
+    elif check:
         raise Refusal(
             "language-not-accepted", f"the text is in a language not accepted: {found.code}"
         )
-    return Judged(UNKNOWN, ("language undetermined: no accepted language is clear",))
+    else:
+        warning = f"language undetermined: {found.code} is not accepted, the check is off"
+    return Judged(UNKNOWN, (warning,), found.shares)
+
+
+def _bosnian(found: Identified) -> tuple[str, ...]:
+    if found.label != BOSNIAN:
+        return ()
+    return (f"the text reads as Bosnian: taken in as its nearest neighbour, {found.code}",)
+
+
+def _foreign(found: Identified, accepted: frozenset[str]) -> bool:
+    if found.code == UNKNOWN or found.confidence < _SURE * found.shares[found.code]:
+        return False
+    return sum(s for code, s in found.shares.items() if code not in accepted) >= _FOREIGN

@@ -14,6 +14,11 @@ POLISH = (
     "Komitet opublikuje swój raport przed końcem miesiąca i zaprosi obywateli do dyskusji. " * 4
 )
 GERMAN = "Der Ausschuss wird seinen Bericht vor Ende des Monats veröffentlichen. " * 4
+BOSNIAN = (
+    "Općina je saopćila da će historija mahale i tačno hiljadu zanatlija biti opisani u knjizi. "
+    "Uopće nije lahko reći ko će ovih sedmica u septembru doći na uspomene, kahvu i sevdah, "
+    "saopćeno je iz Sarajeva. Evropska komisija je prihvatila izvještaj Predsjedništva."
+)
 
 
 def test_a_foreign_language_is_refused() -> None:
@@ -24,19 +29,46 @@ def test_a_foreign_language_is_refused() -> None:
 
 
 def test_a_short_text_is_taken_in_as_unknown_with_a_warning() -> None:
-    language, warnings = judge(POLISH[:80])
-    assert language == "unknown"
-    assert "undetermined" in warnings[0]
+    judged = judge(POLISH[:80])
+    assert judged.language == "unknown"
+    assert "undetermined" in judged.warnings[0]
 
 
 def test_an_accepted_language_passes_without_a_warning() -> None:
-    assert judge(GERMAN) == ("de", ())
+    assert judge(GERMAN) == ("de", (), {"de": 1.0})
 
 
 def test_what_is_accepted_is_the_policys_matter() -> None:
     assert judge(POLISH, frozenset({"pl"})).language == "pl"
     with pytest.raises(Refusal):
         judge(GERMAN, frozenset({"pl"}))
+
+
+def test_without_the_check_a_foreign_text_is_unknown_with_a_warning() -> None:
+    judged = judge(POLISH, check=False)
+    assert (judged.language, judged.shares) == ("unknown", {"pl": 1.0})
+    assert "pl" in judged.warnings[0]
+    assert judge(GERMAN, check=False) == ("de", (), {"de": 1.0})
+
+
+def test_a_mixed_document_is_taken_in_for_its_main_language() -> None:
+    judged = judge(GERMAN * 6 + POLISH * 3)
+    assert judged.language == "de"
+    assert list(judged.shares) == ["de", "pl"]
+
+
+def test_a_document_half_accepted_is_not_refused() -> None:
+    # Polish is the largest share, but under six tenths: none is lost for a long quotation.
+    judged = judge(GERMAN * 10 + POLISH * 9)
+    assert judged.language in {"de", "unknown"}
+
+
+def test_bosnian_is_accepted_as_its_neighbour_with_a_warning() -> None:
+    judged = judge(BOSNIAN)
+    assert judged.language in {"hr", "sr"}
+    assert judged.warnings == (
+        f"the text reads as Bosnian: taken in as its nearest neighbour, {judged.language}",
+    )
 
 
 def test_numbers_are_no_language() -> None:
@@ -62,7 +94,7 @@ def test_no_document_of_an_accepted_language_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "ж", ".", "a@", "a_", "```x\n", "~~~ ", "[", "<", "`", "&a", "a1 "]
+    "piece", ["a", "ж", ".", "a@", "a_", "```x\n", "~~~ ", "[", "<", "`", "&a", "a1 ", "한", "a ж "]
 )
 @pytest.mark.timeout(120)  # it took hours: the patterns were quadratic
 def test_a_megabyte_of_hostile_text_is_judged(piece: str) -> None:

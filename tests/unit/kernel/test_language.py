@@ -1,10 +1,10 @@
 """Language detection: Serbian in both scripts, its neighbours, and texts that are no prose."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.language import ACCEPTED, UNKNOWN, detect, prose
+from kernel.language import ACCEPTED, UNKNOWN, detect, identify, prose
 
 SENTENCES = {
     "en": "The committee will publish its report before the end of the month and invite comments.",
@@ -15,6 +15,19 @@ SENTENCES = {
     "sl": "Odbor bo svoje poročilo objavil pred koncem meseca in povabil državljane.",
     "hr": "Povjerenstvo će svoje izvješće objaviti prije kraja mjeseca i pozvati građane.",
 }
+FOREIGN = {
+    "uk": "Комісія опублікує свій звіт до кінця місяця і запросить громадян до обговорення.",
+    "be": "Камісія апублікуе сваю справаздачу да канца месяца і запросіць грамадзян.",
+    "cs": "Výbor zveřejní svou zprávu před koncem měsíce a vyzve občany k diskusi.",
+    "sk": "Výbor zverejní svoju správu pred koncom mesiaca a vyzve občanov na diskusiu.",
+    "pl": "Komitet opublikuje swój raport przed końcem miesiąca i zaprosi obywateli do dyskusji.",
+    "nl": "De commissie zal haar verslag voor het einde van de maand publiceren.",
+    "it": "Il comitato pubblicherà la sua relazione prima della fine del mese.",
+    "el": "Η επιτροπή θα δημοσιεύσει την έκθεσή της πριν από το τέλος του μήνα.",
+    "he": "הוועדה תפרסם את הדוח שלה לפני סוף החודש ותזמין את הציבור להגיב.",
+    "ja": "委員会は月末までに報告書を公表し、意見を募集する予定です。",
+    "so": "Guddigu wuxuu daabici doonaa warbixintiisa ka hor dhammaadka bisha",
+}
 SERBIAN_LATIN = (
     "Komisija će svoj izveštaj objaviti pre kraja meseca i pozvati građane da učestvuju u raspravi "
     "o ceni voza, a posle toga će opština doneti odluku."
@@ -23,6 +36,7 @@ SERBIAN_CYRILLIC = (
     "Комисија ће свој извештај објавити пре краја месеца и позвати грађане да учествују у расправи "
     "о цени воза, а после тога ће општина донети одлуку."
 )
+BARE = SERBIAN_LATIN.translate(str.maketrans("ćčšžđ", "ccszd"))
 
 
 @pytest.mark.parametrize(("code", "text"), SENTENCES.items())
@@ -30,31 +44,34 @@ def test_each_accepted_language_is_told(code: str, text: str) -> None:
     assert detect(text).code == code
 
 
-@pytest.mark.parametrize("text", [SERBIAN_LATIN, SERBIAN_CYRILLIC])
+@pytest.mark.parametrize("text", [SERBIAN_LATIN, SERBIAN_CYRILLIC, BARE])
 def test_serbian_is_serbian_in_both_scripts(text: str) -> None:
     assert detect(text).code == "sr"
 
 
-def test_a_foreign_language_is_named() -> None:
-    found = detect(
-        "Komitet opublikuje swój raport przed końcem miesiąca i zaprosi obywateli do dyskusji."
-    )
-    assert found.code == "pl"
+@pytest.mark.parametrize(("code", "text"), FOREIGN.items())
+def test_a_foreign_language_is_named(code: str, text: str) -> None:
+    found = detect(text)
+    assert found.code == code
     assert found.code not in ACCEPTED
 
 
-def test_ukrainian_is_not_russian() -> None:
-    assert (
-        detect(
-            "Комісія опублікує свій звіт до кінця місяця і запросить громадян до обговорення."
-        ).code
-        == "uk"
-    )
+def test_the_script_is_told() -> None:
+    texts = (SERBIAN_LATIN, SERBIAN_CYRILLIC, FOREIGN["el"], FOREIGN["ja"])
+    assert [identify(text).script for text in texts] == ["Latn", "Cyrl", "Grek", "Jpan"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "12345 67", "---", "\0\0"])
 def test_what_has_no_words_is_unknown(text: str) -> None:
     assert detect(text) == (UNKNOWN, 0.0)
+    assert identify(text).shares == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "word"), [("sr", "ђак"), ("mk", "ќе"), ("ru", "мыши"), ("de", "Straße"), ("uk", "їжа")]
+)
+def test_letters_of_one_language_settle_a_word(code: str, word: str) -> None:
+    assert detect(word).code == code
 
 
 def test_code_and_addresses_do_not_count() -> None:
@@ -67,15 +84,68 @@ def test_code_and_addresses_do_not_count() -> None:
 
 def test_the_main_language_of_a_mixed_document_wins() -> None:
     mixed = (SENTENCES["bg"] + " ") * 60 + (SENTENCES["en"] + " ") * 12
-    found = detect(mixed)
+    found = identify(mixed)
     assert found.code == "bg"
-    assert found.confidence < 1
+    assert list(found.shares) == ["bg", "en"]
+    assert found.shares["en"] == pytest.approx(12 / 72, abs=0.05)
+
+
+def test_a_document_in_two_scripts_is_serbian_alone() -> None:
+    for mixed in (
+        (SERBIAN_CYRILLIC + "\n\n") * 10 + (SERBIAN_LATIN + "\n\n") * 10,
+        f"{SERBIAN_CYRILLIC} / {SERBIAN_LATIN}\n" * 10,
+    ):
+        assert identify(mixed).shares == {"sr": 1.0}
+
+
+def test_names_in_another_script_are_no_language() -> None:
+    text = "Компания Microsoft выпустила новую версию своей программы для всех желающих. " * 10
+    assert identify(text).shares == {"ru": 1.0}
+
+
+def test_shares_add_up_and_the_largest_comes_first() -> None:
+    mixed = "\n\n".join(
+        (text + " ") * times
+        for text, times in ((SENTENCES["de"], 30), (FOREIGN["uk"], 20), (SENTENCES["en"], 10))
+    )
+    found = identify(mixed)
+    assert list(found.shares) == ["de", "uk", "en"]
+    assert sum(found.shares.values()) == pytest.approx(1, abs=0.001)
+
+
+def test_a_doubtful_paragraph_follows_its_document() -> None:
+    doubtful = "Radnici su mu pomagali, a on je bio zadovoljan. Na kraju su svi otišli u grad. "
+    croatian = SENTENCES["hr"] + " Tijekom tjedna općina će tisućama građana uručiti rješenja. "
+    assert identify(croatian * 8 + doubtful * 3).shares == {"hr": 1.0}
+
+
+def test_bosnian_is_its_nearest_neighbour_with_a_label() -> None:
+    found = identify(
+        "Općina je saopćila da će historija mahale i tačno hiljadu zanatlija biti u knjizi. "
+        "Uopće nije lahko reći ko će ovih sedmica u septembru doći na uspomene, kahvu i sevdah, "
+        "saopćeno je iz Sarajeva. Evropska komisija je prihvatila izvještaj Predsjedništva."
+    )
+    assert found.code in {"hr", "sr"}
+    assert found.label == "bs"
+    assert "bs" not in found.shares
+
+
+def test_croatian_and_serbian_have_no_label() -> None:
+    assert identify(SENTENCES["hr"]).label is None
+    assert identify(SERBIAN_LATIN).label is None
+    assert identify(SENTENCES["en"]).label is None
 
 
 def test_a_text_of_any_length_is_judged_by_windows() -> None:
     assert detect((SENTENCES["ru"] + " ") * 20_000).code == "ru"
 
 
+def test_the_same_text_has_the_same_figures() -> None:
+    text = f"{SERBIAN_LATIN} {SENTENCES['hr']} {SENTENCES['en']} {SENTENCES['mk']}" * 5
+    assert identify(text) == identify(text)
+
+
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_gets_an_answer(text: str) -> None:
     code, confidence = detect(text)

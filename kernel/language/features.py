@@ -1,0 +1,65 @@
+"""A text as hashed features: runs of one to six characters, words, and pairs of words."""
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+LONGEST = 6
+"""Characters in the longest run."""
+
+MOST = 4_000
+"""Characters of normalised text that are looked at; callers pass windows, which are shorter."""
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Features(NamedTuple):
+    """64-bit hashes of one text: `runs[n - 1]` of n characters, `words`, `pairs` of words."""
+
+    runs: tuple[Any, ...]
+    words: Any
+    pairs: Any
+
+
+def normalised(text: str) -> str:
+    """Words in lower case between single spaces: digits and signs say nothing of a language."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "[:MOST]
+
+
+def features(text: str) -> Features:
+    """Hashes of a `normalised` text.
+
+    Polynomial hashing modulo 2^64 (Karp and Rabin 1987): a run of n is made from the run of n - 1,
+    a word from two prefix sums, so that all of it is a few passes over an array of code points.
+    """
+    import numpy as np
+
+    step, powers, salts, spread = _constants()
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(
+        np.uint64
+    )
+    run, runs = codes, []
+    for length in range(1, LONGEST + 1):
+        if length > 1:
+            run = run[:-1] * step + codes[length - 1 :]
+        runs.append((run ^ salts[length]) * spread)
+    spaces = np.flatnonzero(codes == 32)
+    size = len(codes)
+    sums = np.zeros(size + 1, dtype=np.uint64)
+    np.cumsum(codes * powers[:size], out=sums[1:])
+    starts, ends = spaces[:-1] + 1, spaces[1:]
+    words = (((sums[ends] - sums[starts]) * powers[size - starts]) ^ salts[0]) * spread
+    first = starts[:-1]
+    pairs = (((sums[ends[1:]] - sums[first]) * powers[size - first]) ^ salts[-1]) * spread
+    return Features(tuple(runs), words, pairs)
+
+
+@cache
+def _constants() -> tuple[Any, Any, Any, Any]:
+    """Odd multipliers (FNV's prime, the golden ratio) and a salt for each kind of feature."""
+    import numpy as np
+
+    step = np.uint64(0x100000001B3)
+    powers = np.cumprod(np.full(MOST + 2, step, dtype=np.uint64))
+    salts = np.cumprod(np.full(LONGEST + 2, 0x9E3779B97F4A7C15, dtype=np.uint64))
+    return step, powers, salts, np.uint64(0xD6E8FEB86659FD93)

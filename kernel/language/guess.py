@@ -1,0 +1,124 @@
+"""One piece of text: how likely each language is."""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+from kernel.language.features import Features, features, normalised
+from kernel.language.model import scores, tables
+from kernel.language.text import Piece
+
+UNKNOWN = "unknown"
+SOUTH = "sh"
+"""The class of Bosnian, Croatian and Serbian in Latin script, told apart by a table of its own."""
+_STRANGE = "xx"
+_SURE, _FOREIGN = 0.9, 0.7
+
+
+class Guess(NamedTuple):
+    """`shares`: code → probability, of all codes that matter; `bosnian`: probability, given that it
+    is one of the three; `letters`: the weight of the piece."""
+
+    shares: dict[str, float]
+    bosnian: float
+    letters: int
+
+
+def guess(piece: Piece) -> Guess | None:
+    """Probabilities for a piece; nothing when it has no words in it that could be judged."""
+    text = normalised(piece.text)
+    if len(text) < 3:
+        return None
+    if piece.script not in {"Latn", "Cyrl"}:
+        code, probability = _elsewhere(piece.text)
+        return Guess({code: max(probability, 0.5)}, 0.0, piece.letters) if code else None
+    found = features(text)
+    table = "latin" if piece.script == "Latn" else "cyrillic"
+    logits = scores(found, table)
+    if table == "cyrillic":
+        logits = logits - _strange_letters(text, tables()[table].classes)
+    shares = dict(zip(tables()[table].classes, _softmax(logits), strict=True))
+    shares = _with_strangers(shares, piece.text)
+    bosnian = 0.0
+    if SOUTH in shares:
+        together = shares.pop(SOUTH)
+        croatian, serbian, bosnian = _south(found)
+        shares |= {"hr": together * croatian, "sr": together * serbian}
+    return Guess({c: p for c, p in shares.items() if p > 1e-4}, bosnian, piece.letters)
+
+
+def _softmax(logits: Any) -> list[float]:
+    top = max(logits)
+    odds = [math.exp(value - top) for value in logits]
+    whole = sum(odds)
+    return [value / whole for value in odds]
+
+
+def _south(found: Features) -> tuple[float, float, float]:
+    """Croatian and Serbian add up to one, Bosnian left aside; then Bosnian among the three."""
+    croatian, serbian, bosnian = _softmax(scores(found, "south"))
+    either = croatian + serbian
+    return croatian / either, serbian / either, bosnian
+
+
+def _with_strangers(shares: dict[str, float], text: str) -> dict[str, float]:
+    """A language that the model was not trained on is named by the compact detector.
+
+    Asked only where the model is not sure: the detector knows more languages, each less well.
+    """
+    strange = shares.pop(_STRANGE)
+    best = max(shares.values())
+    if best >= _SURE:
+        return shares
+    code, probability = _elsewhere(text)
+    if code and code not in shares and probability >= _FOREIGN and code not in _NEIGHBOURS:
+        return {code: max(strange, best), **{c: p * (1 - best) for c, p in shares.items()}}
+    if strange >= _SURE:
+        return {UNKNOWN: strange, **shares}
+    return {c: p / (1 - strange) for c, p in shares.items()}
+
+
+_NEIGHBOURS = frozenset({"bs", "sh", "hr", "sr"})
+
+
+@cache
+def identifier() -> Any:
+    """The compact detector of a hundred languages; loads in 30 ms, is kept."""
+    import gcld3
+
+    return gcld3.NNetLanguageIdentifier(min_num_bytes=0, max_num_bytes=8192)
+
+
+_CODES = {"iw": "he", "no": "nb", "und": ""}
+
+
+def _elsewhere(text: str) -> tuple[str, float]:
+    """The compact detector's answer; no code where it has none, or means transliterated text."""
+    harmless = text.encode("utf-8", "replace").decode()
+    found = identifier().FindLanguage(harmless)
+    code = str(found.language)
+    return ("" if code.endswith("-Latn") else _CODES.get(code, code)), float(found.probability)
+
+
+_LETTERS = {
+    "sr": "иђјљњћџ", "mk": "иѓѕјљњќџѐѝ", "ru": "иёйщъыьэюя", "bg": "ийщъьюяѝ",
+    "uk": "иґєіїйщьюя", "be": "ёіўйыьэюя",
+}  # fmt: skip
+_TOLD = frozenset("".join(_LETTERS.values()))
+
+
+def _strange_letters(text: str, classes: tuple[str, ...]) -> Any:
+    """What to take off each class for letters that its language does not have.
+
+    One such letter in a short text settles it; in a long one it is a name or a quotation.
+    """
+    import numpy as np
+
+    counts = {letter: text.count(letter) for letter in _TOLD}
+    letters = max(1, len(text) - text.count(" "))
+    off = np.zeros(len(classes))
+    for place, code in enumerate(classes):
+        if code in _LETTERS:
+            outside = sum(n for letter, n in counts.items() if letter not in _LETTERS[code])
+            off[place] = 6 * min(1.0, 60 * outside / letters)
+    return off
