@@ -99,8 +99,9 @@ class HeuristicLayout(BaseLayoutModel):
         known = self.probe.pages[page.page_no - 1] if self.probe else PageProbe(0, 0)
         words = words_of(page.parsed_page, turn, known.type)
         fields = fields_of(known.beside.fields, turn)
-        figures = [turn.box(*box) for box in known.figures]
-        blocks = blocks_of_page(words, rules_of(page, turn), fields=fields, figures=figures)
+        figures = [turn.box(*box) for box in known.drawings.figures]
+        rules = rules_of(known.drawings.rules, turn)
+        blocks = blocks_of_page(words, rules, fields=fields, figures=figures)
         for block in blocks:
             block.settle()
         return LayoutPrediction(clusters=[_cluster(n, block) for n, block in enumerate(blocks)])
@@ -323,5 +324,8 @@ def _table_of(cluster: Cluster, page: Page) -> Table | None:
         for word in words_of(page.parsed_page, turn, Type(()))
         if box.l <= (word.left + word.right) / 2 <= box.r and box.t <= word.middle <= box.b
     ]
-    rules = [r for r in rules_of(page, turn) if r.left >= box.l - 5 and r.right <= box.r + 5]
+    backend = page._backend
+    lines = backend.get_shape_lines() if backend is not None else None
+    rules = rules_of((Box(b.l, b.t, b.r, b.b) for b in lines or ()), turn)
+    rules = [rule for rule in rules if rule.left >= box.l - 5 and rule.right <= box.r + 5]
     return table_in(words, rules)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Literal
 
 from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
-from services.converter.parsing.pdf_shapes import Rule, Word
+from services.converter.parsing.pdf_shapes import Rule, Word, join_words
 from services.converter.parsing.pdf_texts import FigureBox, figure_texts
 from services.converter.parsing.tables import Table, ruled_tables, unruled_table
 
@@ -163,18 +163,6 @@ def _as_one(run: Sequence[Word]) -> Word:
         max(w.right for w in run), max(w.bottom for w in run),
         size=run[0].size, bold=run[0].bold, upright=False,
     )  # fmt: skip
-
-
-def join_words(words: Iterable[Word]) -> str:
-    """Words left to right; pieces that touch are one word."""
-    text, before = "", None
-    for word in words:
-        gap = word.left - before.right if before is not None else 0.0
-        if before is not None and gap > 0.12 * min(word.size, before.size):
-            text += " "
-        text += word.text
-        before = word
-    return text
 
 
 def _main_size(words: Iterable[Word]) -> float:
@@ -457,7 +445,8 @@ class _Margin:
             for a, b in pairwise(lines)
             if abs(a.size - b.size) < 0.6 and 0 < b.top - a.top < 2.2 * a.size
         ]
-        self.leading = median(steps) / body if steps else 1.2
+        # Not the median: a head of the page has few lines, most of them far apart.
+        self.leading = sorted(steps)[len(steps) // 4] / body if steps else 1.2
 
     def breaks(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
         """Whether a new block starts with `line`."""
@@ -466,11 +455,14 @@ class _Margin:
         return not line.mono and self._new_paragraph(before, line, group)
 
     def _restyled(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
+        full = before.right > self.right - 2.5 * line.size
+        # Words in bold or italics may fill a line of a paragraph and yet be a part of it.
+        runs_on = full and not _SENTENCE_END.search(before.text) and line.text[:1].islower()
         return (
             abs(before.size - line.size) > max(0.6, 0.07 * max(before.size, line.size))
-            or before.bold != line.bold
+            or (before.bold != line.bold and not runs_on)
             or before.mono != line.mono
-            or (before.italic != line.italic and len(group) == 1)
+            or (before.italic != line.italic and len(group) == 1 and not full)
             or bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text))
         )
 

@@ -69,13 +69,14 @@ def _provenance(element: Element, turns: dict[int, Straight]) -> Iterable[Proven
 
 def table_data(table: Table, turn: Straight) -> TableData:
     """A table with the boxes of its cells as they are shown."""
+    head = table.head_rows
     cells = [
         TableCell(
             bbox=box_of(turn.back(Box(*cell.box))) if cell.box else None,
             text=cell.text, row_span=cell.row_span, col_span=cell.column_span,
             start_row_offset_idx=cell.row, end_row_offset_idx=cell.row + cell.row_span,
             start_col_offset_idx=cell.column, end_col_offset_idx=cell.column + cell.column_span,
-            column_header=cell.row == 0,
+            column_header=cell.row < head,
         )
         for cell in table.cells
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Words and rules: what the layout of a page is told from."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -35,3 +36,15 @@ class Rule:
     @property
     def horizontal(self) -> bool:
         return self.right - self.left >= self.bottom - self.top
+
+
+def join_words(words: Iterable[Word], touch: float = 0.12) -> str:
+    """Words left to right; pieces nearer than `touch` of their size are one word."""
+    text, before = "", None
+    for word in words:
+        gap = word.left - before.right if before is not None else 0.0
+        if before is not None and gap > touch * min(word.size, before.size):
+            text += " "
+        text += word.text
+        before = word
+    return text

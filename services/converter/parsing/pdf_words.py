@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from services.converter.parsing.fitting import FormField
@@ -12,10 +13,12 @@ from services.converter.parsing.pdf_glyphs import BOLD, MONO, SLANTED, Box, Font
 from services.converter.parsing.pdf_shapes import Rule, Word
 
 _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
-_SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "bookmaster", "sorts")
+_SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "sorts")
 _STRAIGHT = 0.2
 _MOST_WORDS = 20_000
-_GLYPH_NAME = re.compile(r"[A-Z]{2}\d{4,}|GLYPH<\w+>|/?[a-z]\d{2,4}")
+_LEAST_EVEN, _UNEVEN = 8, 0.08
+_NARROW, _BROAD = frozenset("iljt1.,"), frozenset("mwшмщж@")
+_GLYPH_NAME = re.compile(r"/?[A-Z]{2}\d{6}|GLYPH<\w+>|/[a-z]\d{1,4}")
 
 
 class Turn:
@@ -49,11 +52,13 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
     cells = parsed.word_cells[:_MOST_WORDS]
     boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
     words: list[Word] = []
+    even = _even_fonts(cells, boxes)
     for cell, box, font in zip(cells, boxes, kind.at(boxes), strict=True):
         text = _text(cell)
         if not text or box.right <= box.left or box.bottom <= box.top:
             continue
         word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*box), font)
+        word.mono = word.mono or getattr(cell, "font_name", "") in even
         angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
         word.upright = min(angle, math.pi - angle) < _STRAIGHT
         if font is None:
@@ -62,11 +67,29 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
     return words
 
 
+def _even_fonts(cells: Sequence[Any], boxes: Sequence[Box]) -> set[str]:
+    """Fonts whose letters are all of one width, by the words set in them."""
+    widths: defaultdict[str, list[float]] = defaultdict(list)
+    letters: defaultdict[str, set[str]] = defaultdict(set)
+    for cell, box in zip(cells, boxes, strict=True):
+        if len(cell.text) > 2 and abs(cell.rect.angle) < _STRAIGHT:
+            height = max(box.bottom - box.top, 1.0)
+            widths[cell.font_name].append((box.right - box.left) / len(cell.text) / height)
+            letters[cell.font_name].update(cell.text.lower())
+    return {
+        font
+        for font, found in widths.items()
+        if len(found) >= _LEAST_EVEN
+        and letters[font] & _NARROW and letters[font] & _BROAD
+        and max(found) - min(found) < _UNEVEN * max(found)
+    }  # fmt: skip
+
+
 def _text(cell: Any) -> str:
     """Empty for what cannot be read: glyphs without a character, and slanted text."""
     text = unmarked(cell.text).strip()
     font = str(getattr(cell, "font_name", "")).lower()
-    if any(mark in font for mark in _SYMBOLS) and (len(text) == 1 or _GLYPH_NAME.fullmatch(text)):
+    if _GLYPH_NAME.fullmatch(text) or (len(text) == 1 and any(m in font for m in _SYMBOLS)):
         return "•"
     slant = cell.rect.angle % (math.pi / 2)
     if text.count("\ufffd") * 3 > len(text) or min(slant, math.pi / 2 - slant) > _STRAIGHT:
@@ -86,11 +109,9 @@ def _word(text: str, name: str, box: Box, font: Font | None) -> Word:
     )  # fmt: skip
 
 
-def rules_of(page: Any, turn: Turn) -> list[Rule]:
-    """The thin lines that are drawn on a page."""
-    backend = page._backend
-    lines = backend.get_shape_lines() if backend is not None else None
-    return [Rule(*turn.box(b.l, b.t, b.r, b.b)) for b in lines or ()]
+def rules_of(boxes: Iterable[Box], turn: Turn) -> list[Rule]:
+    """Thin lines on the turned page."""
+    return [Rule(*turn.box(*box)) for box in boxes]
 
 
 def fields_of(fields: Sequence[Field], turn: Turn) -> list[FormField]:

@@ -13,8 +13,8 @@ from pypdfium2 import raw
 from contracts.artifacts import HiddenKind
 from kernel.errors import Refusal
 from services.converter.parsing.pdf_broken import broken
+from services.converter.parsing.pdf_drawings import Drawings, drawings
 from services.converter.parsing.pdf_fields import Beside, beside
-from services.converter.parsing.pdf_figures import figures
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
 from services.converter.settings import ParseOptions
 
@@ -47,7 +47,7 @@ class PageProbe:
     broken: str = ""
     hidden: list[HiddenWord] = field(default_factory=list)
     beside: Beside = field(default_factory=Beside)
-    figures: list[Box] = field(default_factory=list)
+    drawings: Drawings = field(default_factory=Drawings)
     type: Type = field(default_factory=lambda: Type(()))
 
 
@@ -106,7 +106,7 @@ def _probe_page(document: Any, number: int) -> PageProbe:
         width, height = page.get_size()
         found = PageProbe(width, height, pictures=_picture_share(page, width * height))
         found.beside = beside(page)
-        found.figures = figures(page)
+        found.drawings = drawings(page)
         _judge(page, found, list(words_of_page(page)))
         return found
     finally:

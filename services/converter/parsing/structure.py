@@ -83,6 +83,7 @@ _CAPTION = re.compile(
     r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
     re.IGNORECASE,
 )
+_MOST_BETWEEN = 6
 _LEADING_NUMBER = re.compile(
     r"^(?:(?:chapter|part|kapitel|teil|глава|часть|част|поглавље|poglavlje|poglavje|dio|del)\s+)?"
     r"(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.:)]?\s+",
@@ -514,12 +515,12 @@ def _open_end(elements: Sequence[Element], index: int, notes: Sequence[Element])
     return before is not None and _goes_on(before, elements[index])
 
 
-def _goes_on(before: Element, after: Element) -> bool:
-    """A paragraph broken by the end of a column or page."""
+def _goes_on(before: Element, after: Element, *, floats: bool = False) -> bool:
+    """A paragraph broken by the end of a column or page, or by what `floats` between."""
     if before.kind not in {"text", "list"} or after.kind != "text":
         return False
     end = before.last
-    moved = end.page != after.page or end.block.column != after.block.column
+    moved = floats or end.page != after.page or end.block.column != after.block.column
     same = abs(end.block.size - after.block.size) < 0.6 and end.block.bold == after.block.bold
     apart = {end.block.kind, after.block.kind} & {"contents", "figure"}
     if not moved or not same or apart or _CAPTION.match(before.text):
@@ -532,13 +533,32 @@ def _goes_on(before: Element, after: Element) -> bool:
 
 
 def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Element]:
+    """Paragraphs that go on elsewhere in one piece; what stood between comes after them.
+
+    That may be the end of a column or page, or a figure, a table or a caption in the way.
+    """
     before: Element | None = None
+    between: list[Element] = []
     for element in elements:
-        if before is not None and _goes_on(before, element):
+        if before is not None and _goes_on(before, element, floats=bool(between)):
             before.extend(_join(before.text, element.text, words), element)
+            continue
+        if before is not None and len(between) < _MOST_BETWEEN and _floats(element):
+            between.append(element)
             continue
         if before is not None:
             yield before
-        before = element
+        yield from between
+        before, between = element, []
     if before is not None:
         yield before
+    yield from between
+
+
+def _floats(element: Element) -> bool:
+    """What is set where there is room for it, and not where it is spoken of."""
+    return (
+        element.kind == "table"
+        or element.block.kind == "figure"
+        or _CAPTION.match(element.text) is not None
+    )

@@ -1,11 +1,14 @@
 """Tables: ruled by drawn lines, or unruled by columns of text that keep their distance."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from services.converter.parsing.pdf_shapes import Rule, Word
+import numpy as np
+
+from services.converter.parsing.pdf_shapes import Rule, Word, join_words
 
 
 @dataclass(slots=True)
@@ -52,6 +55,14 @@ class Table:
     words: list[Word] = field(default_factory=list)
     kind: Literal["grid", "form", "figure"] = "grid"
 
+    @property
+    def head_rows(self) -> int:
+        """Rows of the header: the first, and what is under its cells that lie over columns."""
+        spans = [cell for cell in self.cells if cell.row == 0 and cell.text]
+        below = any(1 < cell.column_span < self.columns for cell in spans)
+        deep = max((cell.row_span for cell in spans if cell.row_span < self.rows), default=1)
+        return min(max(deep, 2 if below else 1), 3, max(1, self.rows - 1))
+
     def settle(self) -> None:
         """Let go of the words; texts and boxes stay."""
         self.words = []
@@ -65,6 +76,8 @@ _TOUCH = 3.0
 _LEAST_ROWS = 3
 _MOST_RULES = 3000
 _FAR = 1.3
+_TOUCHING = 0.04
+_FEW_BOXES, _LONG_BOX = 4, 35
 
 
 # --- ruled ------------------------------------------------------------------------------------
@@ -119,8 +132,29 @@ def _lined_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     rows = [_segments_at(line, cuts) for line in lines]
     if not cuts or not _tabular(rows) or ys[-1] - ys[0] > 40 * len(lines):
         return None
+    rows = _rows_in_bands(rows, ys, len(cuts) + 1)
     cells = [cell for r, row in enumerate(rows) for cell in _row_cells(r, row, cuts)]
     return Table(left, ys[0], right, ys[-1], len(rows), len(cuts) + 1, cells, inside)
+
+
+def _rows_in_bands(
+    rows: Sequence[list[_Segment]], ys: Sequence[float], columns: int
+) -> list[list[_Segment]]:
+    """Lines between two rules as one row, if they are what is left of wrapped cells."""
+    joined: list[list[_Segment]] = []
+    for top, bottom in pairwise(ys):
+        band = [r for r in rows if top <= sum(_height(r)) / 2 < bottom]
+        whole = sum(len(row) == columns for row in band)
+        if whole > 1 or len(band) < 2:
+            joined += _joined_rows(band, []) if len(band) > 1 and columns > 1 else band
+        else:
+            joined.append([segment for row in band for segment in row])
+    return joined
+
+
+def _height(row: Sequence[_Segment]) -> tuple[float, float]:
+    words = [word for _, _, part in row for word in part]
+    return min(w.top for w in words), max(w.bottom for w in words)
 
 
 def _segments_at(line: Sequence[Word], cuts: Sequence[float]) -> list[_Segment]:
@@ -154,12 +188,27 @@ def table_in(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
 
 def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Rules that touch one another, directly or through others."""
+    left = np.array([r.left for r in rules]) - _TOUCH / 2
+    right = np.array([r.right for r in rules]) + _TOUCH / 2
+    top = np.array([r.top for r in rules]) - _TOUCH / 2
+    bottom = np.array([r.bottom for r in rules]) + _TOUCH / 2
+    free = np.ones(len(rules), dtype=bool)
     groups: list[list[Rule]] = []
-    for rule in sorted(rules, key=lambda r: (r.top, r.left)):
-        touching = [g for g in groups if any(_touch(rule, other) for other in g)]
-        merged = [rule, *(r for g in touching for r in g)]
-        groups = [g for g in groups if not any(g is t for t in touching)]
-        groups.append(merged)
+    for first in range(len(rules)):
+        if not free[first]:
+            continue
+        free[first] = False
+        group, waiting = [first], [first]
+        while waiting:
+            one = waiting.pop()
+            touching = np.flatnonzero(
+                free & (left <= right[one]) & (right >= left[one])
+                & (top <= bottom[one]) & (bottom >= top[one])
+            )  # fmt: skip
+            free[touching] = False
+            group += touching.tolist()
+            waiting += touching.tolist()
+        groups.append([rules[n] for n in sorted(group)])
     return groups
 
 
@@ -213,8 +262,13 @@ def _grid_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
 
 
 def _is_form(cells: Sequence[Cell], columns: int) -> bool:
-    """Boxes of all widths: most of the cells that hold text lie across several columns."""
+    """Boxes of all widths: most of the cells that hold text lie across several columns.
+
+    Or few boxes with much text in each: they set a page out.
+    """
     filled = [cell for cell in cells if cell.text]
+    if len(filled) <= _FEW_BOXES and sum(len(c.words) for c in filled) > _LONG_BOX * len(filled):
+        return True
     wide = sum(cell.column_span > 1 for cell in filled)
     return columns > 6 and wide * 2 > len(filled)
 
@@ -244,7 +298,7 @@ def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
 def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
     if parts > 1 and len(cell.lines) == parts:
         return [
-            Cell(row + n, cell.column, _line_text(line), 1, cell.column_span, [line])
+            Cell(row + n, cell.column, _text([line]), 1, cell.column_span, [line])
             for n, line in enumerate(cell.lines)
         ]
     return [
@@ -252,8 +306,14 @@ def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
     ]
 
 
-def _line_text(line: Iterable[Word]) -> str:
-    return " ".join(word.text for word in line)
+def _text(lines: Iterable[Iterable[Word]]) -> str:
+    """Lines of a cell as one, words mended that were divided at a line's end."""
+    text = ""
+    for line in lines:
+        more = join_words(line, _TOUCHING)
+        divided = re.search(r"[^\W\d_][-\u00ad]$", text) is not None and more[:1].islower()
+        text = text[:-1] + more if divided else f"{text} {more}"
+    return text.strip()
 
 
 def _cells(
@@ -288,7 +348,7 @@ def _cells(
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
             lines = _read(_words_in(words, box))
-            text = " ".join(map(_line_text, lines))
+            text = _text(lines)
             cells.append(Cell(row, column, text, down, across, lines))
     return cells
 
@@ -408,16 +468,20 @@ def _wraps(segments: Sequence[_Segment], stripes: Sequence[tuple[float, float]])
 def _joined_rows(
     lines: Sequence[list[_Segment]], stripes: Sequence[tuple[float, float]]
 ) -> list[list[_Segment]]:
-    """Lines of one row together: by wide and narrow distances if both occur, else by wrapping."""
-    starts = [min(w.top for s in line for w in s[2]) for line in lines]
+    """Lines of one row together: by wide and narrow distances if both occur, else by wrapping.
+
+    One wide distance tells nothing: it may be that below the header.
+    """
+    starts = [_height(line)[0] for line in lines]
     pitches = [b - a for a, b in pairwise(starts)]
     narrow = min(pitches, default=0.0)
     apart = [pitch > 1.3 * narrow for pitch in pitches]
-    grouped = any(apart) and not all(apart)
+    grouped = sum(apart) > 1 and not all(apart)
     rows: list[list[_Segment]] = []
     for number, line in enumerate(lines):
-        wrapped = not apart[number - 1] if grouped and number else _wraps(line, stripes)
-        if rows and wrapped and (grouped or len(line) == 1):
+        hangs = bool(stripes) and _wraps(line, stripes) and len(line) == 1
+        near = grouped and number > 0 and not apart[number - 1]
+        if rows and (near if grouped else hangs):
             rows[-1] = [*rows[-1], *line]
         else:
             rows.append(line)
@@ -462,7 +526,4 @@ def _row_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> l
     parts: list[list[list[Word]]] = [[] for _ in range(len(cuts) + 1)]
     for left, right, part in row:
         parts[sum((left + right) / 2 > cut for cut in cuts)].append(part)
-    return [
-        Cell(number, column, " ".join(map(_line_text, lines)), lines=lines)
-        for column, lines in enumerate(parts)
-    ]
+    return [Cell(number, column, _text(lines), lines=lines) for column, lines in enumerate(parts)]
