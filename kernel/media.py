@@ -57,6 +57,8 @@ _MAGIC = (
     (b"\xff\xd8\xff", JPEG),
     (b"II*\x00", TIFF),
     (b"MM\x00*", TIFF),
+    (b"II+\x00", TIFF),
+    (b"MM\x00+", TIFF),
     (b"GIF8", GIF),
     (b"\x1f\x8b", "application/gzip"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),

@@ -52,7 +52,7 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     """
     picture = _opened(path)
     with picture:
-        count = _frames(picture, options)
+        count = _frames(picture, path, options)
         told = _Told.of(picture)
         if not options.ocr or not any(engines()):
             raise Refusal("no-text", f"a picture: {told_engines(options)}")
@@ -94,18 +94,39 @@ def _bomb() -> Refusal:
     return Refusal("decompression-bomb", f"more than {_MOST_PIXELS} pixels")
 
 
-def _frames(picture: Image.Image, options: ParseOptions) -> int:
+def _frames(picture: Image.Image, path: Path, options: ParseOptions) -> int:
     """Number of pages: a TIFF is a stack of them, other formats have one."""
     if picture.format != "TIFF":
         return 1
-    try:
-        count = int(getattr(picture, "n_frames", 1))
-    except _BROKEN:
-        # The chain of directories is cut; the first page may still be whole.
-        count = 1
+    count = max(1, _directories(path, options.max_pages + 1))
     if count > options.max_pages:
-        raise Refusal("too-many-pages", f"{count} pages, at most {options.max_pages}")
+        raise Refusal("too-many-pages", f"more than {options.max_pages} pages")
     return count
+
+
+def _directories(path: Path, most: int) -> int:
+    """How many directories a TIFF chains, `most` at most.
+
+    The library counts by reading each, and a damaged one would hide those after it.
+    """
+    seen: set[int] = set()
+    with path.open("rb") as file:
+        head = file.read(16)
+        order = "<" if head[:2] == b"II" else ">"
+        big = struct.unpack_from(f"{order}H", head, 2)[0] == 43
+        entry, count_type, link_type = (20, "Q", "Q") if big else (12, "H", "I")
+        at = struct.unpack_from(f"{order}{link_type}", head, 8 if big else 4)[0]
+        while at and at not in seen and len(seen) < most:
+            seen.add(at)
+            try:
+                file.seek(at)
+                entries = struct.unpack(order + count_type, file.read(8 if big else 2))[0]
+                file.seek(at + (8 if big else 2) + entry * entries)
+                at = struct.unpack(order + link_type, file.read(8 if big else 4))[0]
+            except (struct.error, OSError, OverflowError):
+                # Cut off within a directory: that page is there, and cannot be read.
+                break
+    return len(seen)
 
 
 def _read(picture: Image.Image, count: int) -> tuple[list[Scan], tuple[int, ...]]:
@@ -271,10 +292,18 @@ def _properties(picture: Image.Image) -> Iterator[tuple[str, str]]:
             yield name, _text_of(value, wide=name.startswith("XP"))
 
 
+def _as_utf8(value: str) -> str:
+    """EXIF is read as Latin-1, and most programs write UTF-8 into it."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
+
+
 def _text_of(value: str | bytes, *, wide: bool = False) -> str:
     """Bytes by the charset that they name, else what can be read in them."""
     if isinstance(value, str):
-        return value
+        return _as_utf8(value)
     value = value[: 4 * _LONGEST]
     if wide:
         return value.decode("utf-16-le", "replace")

@@ -5,10 +5,12 @@ know a script is sure of its nonsense. `score` has the formula.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
+from typing import cast
 
 from PIL import Image
 
@@ -28,6 +30,7 @@ from services.converter.parsing.pdf_shapes import Rule, Word
 from services.converter.parsing.upright import (
     Frame,
     dark_on_light,
+    evenly_lit,
     rotated,
     skew_of,
     turned,
@@ -37,6 +40,7 @@ from services.converter.settings import ParseOptions
 
 _GOOD = 0.6
 _LEAST_SIDE = 8
+_LEAST_CONTRAST = 20
 _SURE_TURN = 4.0
 _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
@@ -62,13 +66,29 @@ class Scan:
 
 @dataclass(frozen=True)
 class _Text:
-    """What one engine read, and how far it can be believed by itself."""
+    """What one engine read, and how far it can be believed by itself.
+
+    `found` counts its words of two letters and more; `known` are those that a dictionary has.
+    """
 
     words: list[Seen] = field(default_factory=list)
-    letters: int = 0
-    known: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    known: frozenset[str] = frozenset()
     confidence: float = 0.0
     language: str = ""
+
+    @property
+    def letters(self) -> int:
+        """In words of two letters and more."""
+        return sum(len(word) * count for word, count in self.found.items())
+
+    def letters_in(self, right: frozenset[str]) -> int:
+        """In those words that are known or `right`."""
+        return sum(
+            len(word) * count
+            for word, count in self.found.items()
+            if word in self.known or word in right
+        )
 
     @property
     def plausibility(self) -> float:
@@ -76,7 +96,7 @@ class _Text:
         if self.letters < _FEW_LETTERS:
             # Numbers and a word or two: no dictionary judges those.
             return self.confidence
-        return self.known / self.letters
+        return self.letters_in(frozenset()) / self.letters
 
 
 def engines() -> tuple[Tesseract | None, Rapid | None]:
@@ -111,11 +131,14 @@ class PageReader:
 
         None when nothing on it can be read.
         """
-        if min(image.size) < _LEAST_SIDE:
-            return None
         grey = dark_on_light(image)
+        darkest, lightest = cast("tuple[int, int]", grey.getextrema())
+        if min(grey.size) < _LEAST_SIDE or lightest - darkest < _LEAST_CONTRAST:
+            return None
         told = self._orientation(grey)
         best = self._upright(grey, told.quarters, told.script)
+        if not any(text.words for text in best.texts.values()):
+            return None
         if best.plausibility < _GOOD and told.certainty < _SURE_TURN:
             others = (self._upright(grey, told.quarters + n, told.script) for n in (1, 2, 3))
             best = max((best, *others), key=lambda attempt: attempt.worth)
@@ -130,7 +153,7 @@ class PageReader:
         return found or Orientation(0, 0.0)
 
     def _upright(self, grey: Image.Image, quarters: int, script: str) -> "_Attempt":
-        level = turned(grey, quarters)
+        level = evenly_lit(turned(grey, quarters))
         skew = skew_of(level)
         clean, rules = without_rules(rotated(level, skew))
         return _Attempt(quarters % 4, skew, rules, self._both(clean, script))
@@ -203,16 +226,23 @@ class _Attempt:
 def score(texts: dict[str, _Text]) -> dict[str, float]:
     """How much of the page each engine read right, 0 to 1; the same yardstick for all.
 
-    known letters / max(own letters, most known letters of any engine): nonsense counts against an
-    engine, and so does what it left out but another read. A page with next to no letters is judged
-    by confidence and amount.
+    right letters / max(own letters, most right letters of any engine), where a word is right if a
+    dictionary of the text's language has it or another engine read the same: nonsense counts
+    against an engine, and so does what it left out but another read. A page with next to no letters
+    is judged by confidence and amount.
     """
-    most = max((text.known for text in texts.values()), default=0)
+    agreed = frozenset(
+        word
+        for word, engines_ in Counter(w for text in texts.values() for w in text.found).items()
+        if engines_ > 1
+    )
+    right = {name: text.letters_in(agreed) for name, text in texts.items()}
+    most = max(right.values(), default=0)
     many = max((len(text.words) for text in texts.values()), default=0)
     scores: dict[str, float] = {}
     for name, text in texts.items():
         if most >= _FEW_LETTERS / 2:
-            value = text.known / max(text.letters, most)
+            value = right[name] / max(text.letters, most)
         else:
             value = text.confidence * len(text.words) / max(1, many)
         scores[name] = round(value, 4)
@@ -221,20 +251,19 @@ def score(texts: dict[str, _Text]) -> dict[str, float]:
 
 def _worth(text: _Text) -> float:
     """Letters read right; confidence decides among those without."""
-    return text.known + text.confidence
+    return text.letters_in(frozenset()) + text.confidence
 
 
 def _text(words: Iterable[Seen]) -> _Text:
     kept = [word for word in words if _is_text(word)]
     whole = " ".join(word.text for word in kept)
-    found = _WORD.findall(whole)
-    letters = sum(map(len, found))
     if not kept:
         return _Text()
     language = detect(whole).code
     weights = [len(word.text) for word in kept]
     sure = sum(w.confidence * n for w, n in zip(kept, weights, strict=True)) / sum(weights)
-    return _Text(kept, letters, _known(found, language), round(sure, 4), language)
+    found = Counter(_WORD.findall(whole))
+    return _Text(kept, found, _known(found, language), round(sure, 4), language)
 
 
 def _is_text(word: Seen) -> bool:
@@ -242,13 +271,13 @@ def _is_text(word: Seen) -> bool:
     return word.confidence >= _MARK_CONFIDENCE or any(map(str.isalnum, word.text))
 
 
-def _known(words: Sequence[str], language: str) -> int:
-    """Letters in words that a dictionary of the language, or of English, has."""
+def _known(words: Iterable[str], language: str) -> frozenset[str]:
+    """Those that a dictionary of the language, or of English, has."""
     from simplemma import is_known
 
     wanted = {language} if language in ACCEPTED else set(ACCEPTED)
     codes = tuple(sorted({_DICTIONARIES.get(code, code) for code in wanted | {"en"}}))
-    return sum(len(word) for word in words if any(is_known(word, lang=code) for code in codes))
+    return frozenset(word for word in words if any(is_known(word, lang=code) for code in codes))
 
 
 def _own(text: _Text) -> tuple[str, ...]:

@@ -82,7 +82,8 @@ class Tesseract:
         """What the program prints; nothing when it fails or takes too long."""
         picture = io.BytesIO()
         image.save(picture, "PPM")
-        command = [self._program, "stdin", "stdout", "--dpi", "300", *arguments]
+        # Without a resolution: it estimates one from the letters, and a wrong one loses words.
+        command = [self._program, "stdin", "stdout", *arguments]
         try:
             done = subprocess.run(  # noqa: S603 - our own argument list
                 command, input=picture.getvalue(), capture_output=True,
@@ -111,8 +112,9 @@ def _from_hocr(page: bytes) -> Iterator[Seen]:
     if not page:
         return
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=False)
+    root = etree.fromstring(page, parser)
     size, upright = 0.0, True
-    for element in etree.fromstring(page, parser).iter("span"):
+    for element in root.iter("span") if root is not None else ():
         kind, title = element.get("class", ""), element.get("title", "")
         numbers = {name: float(value) for name, value in _NUMBER.findall(title)}
         if kind in _LINES:

@@ -12,6 +12,8 @@ from services.converter.parsing.pdf_shapes import Rule
 
 _LEAST_SKEW, _MOST_SKEW = 0.15, 7.0
 _PROFILE_SIDE = 900
+_LIGHT_SIDE, _AROUND = 400, 15
+_EVEN, _DARKEST = 0.9, 60
 _LEAST_RULE = 0.05
 _SOLID = 0.88
 _THICKEST_RULE = 0.004
@@ -106,6 +108,27 @@ def dark_on_light(image: Image.Image) -> Image.Image:
     if float(np.median(reduced)) >= 110:
         return grey
     return Image.fromarray(255 - np.asarray(grey))
+
+
+def evenly_lit(image: Image.Image) -> Image.Image:
+    """The grey image over its own background: shadows of a fold or a lamp are gone.
+
+    The background is the lightest grey around each place, smoothed, told on a small copy.
+    """
+    import cv2
+
+    grey = np.asarray(image)
+    factor = max(1.0, max(image.size) / _LIGHT_SIDE)
+    size = max(1, round(image.width / factor)), max(1, round(image.height / factor))
+    small = cv2.medianBlur(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), 3)
+    around = np.ones((_AROUND, _AROUND), np.uint8)
+    light = cv2.GaussianBlur(cv2.dilate(small, around), (0, 0), _AROUND)
+    if float(light.min()) > _EVEN * float(light.max()):
+        return image
+    light = cv2.resize(light, image.size, interpolation=cv2.INTER_LINEAR)
+    # Where all is dark there is a picture, not a shadow.
+    light = np.maximum(light, _DARKEST)
+    return Image.fromarray(np.clip(grey * (255.0 / light), 0, 255).astype(np.uint8))
 
 
 def skew_of(image: Image.Image) -> float:

@@ -1,0 +1,280 @@
+"""OCR: two engines, one yardstick; pages set straight; both scripts."""
+
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rapidfuzz.distance import Levenshtein
+
+from services.converter.parsing import ocr, ocr_engines
+from services.converter.parsing.ocr import PageReader, Scan, score, told_engines
+from services.converter.parsing.ocr_engines import Rapid, Seen, Tesseract, rapid, tesseract
+from services.converter.settings import ParseOptions
+from tests.unit.converter.drawn import TEXTS, drawn, scanned
+
+FACES = ("sans", "serif", "narrow")
+
+
+@pytest.fixture
+def both() -> None:
+    if tesseract() is None:
+        pytest.skip("NOT TESTED: tesseract is not installed")
+    assert rapid() is not None
+
+
+def said(scan: Scan | None) -> str:
+    assert scan is not None
+    return " ".join(word.text for word in scan.words)
+
+
+def wrong(scan: Scan | None, text: str) -> float:
+    return Levenshtein.distance(said(scan), text) / len(text)
+
+
+def read(image: Any, reader: PageReader | None = None) -> Scan | None:
+    size = float(image.width) / 2, float(image.height) / 2
+    return (reader or PageReader()).read(image, 1, size)
+
+
+def seen(text: str, confidence: float = 0.9) -> list[Seen]:
+    return [
+        Seen(word, 60.0 * n, 0, 60.0 * n + 50, 20, 20, confidence)
+        for n, word in enumerate(text.split())
+    ]
+
+
+# --- the yardstick ----------------------------------------------------------------------------
+
+
+def test_an_engine_that_is_sure_of_nonsense_loses() -> None:
+    garbage = "Cobet o6jabnbyje roguwmbu u3beuwtaj npe kpaja mapta CBaku 4naH"
+    scores = score(
+        {
+            "tesseract": ocr._text(seen(TEXTS["sr-Cyrl"], 0.6)),
+            "rapidocr": ocr._text(seen(garbage, 0.99)),
+        }
+    )
+    assert scores["tesseract"] > 0.8
+    assert scores["rapidocr"] < 0.1
+
+
+def test_an_engine_that_left_out_half_of_the_page_loses() -> None:
+    half = " ".join(TEXTS["en"].split()[:13])
+    scores = score({"a": ocr._text(seen(TEXTS["en"])), "b": ocr._text(seen(half, 1.0))})
+    assert scores["a"] > 0.9
+    assert scores["b"] < 0.6
+
+
+def test_a_page_of_figures_is_judged_by_confidence_and_amount() -> None:
+    scores = score(
+        {"a": ocr._text(seen("12 450 17 380", 0.9)), "b": ocr._text(seen("12 450", 0.95))}
+    )
+    assert scores == {"a": 0.9, "b": 0.475}
+
+
+def test_nothing_read_has_no_score() -> None:
+    assert score({"a": ocr._text([]), "b": ocr._text([])}) == {"a": 0.0, "b": 0.0}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_dictionaries_know_every_language_and_script(language: str) -> None:
+    text = ocr._text(seen(TEXTS[language]))
+    assert text.plausibility > 0.85
+    assert text.language == language.partition("-")[0]
+
+
+def test_specks_are_no_text() -> None:
+    assert not ocr._text(seen("~ | . -", 0.3)).words
+    assert len(ocr._text(seen("– a", 0.9)).words) == 2
+
+
+# --- languages and scripts --------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.usefixtures("both")
+def test_a_scanned_page_is_read_in_its_own_script(language: str) -> None:
+    face = FACES[list(TEXTS).index(language) % len(FACES)]
+    scan = read(scanned(drawn(TEXTS[language], face=face)))
+    assert wrong(scan, TEXTS[language]) < 0.04
+    assert scan is not None
+    assert set(scan.reading.scores) == {"tesseract", "rapidocr"}
+    assert scan.reading.scores[scan.reading.engine] == max(scan.reading.scores.values())
+    if any("\u0400" <= letter <= "\u04ff" for letter in TEXTS[language]):
+        assert scan.reading.engine == "tesseract"
+        assert scan.reading.scores["rapidocr"] < 0.2
+
+
+class _Told:
+    """A Tesseract that answers from a list and notes what it was asked."""
+
+    name = "tesseract"
+    languages = frozenset({"osd", *ocr_engines.LATIN, *ocr_engines.CYRILLIC})
+
+    def __init__(self, text: str, script: str) -> None:
+        self.text, self.script = text, script
+        self.asked: list[tuple[str, ...]] = []
+
+    def orientation(self, image: Any) -> ocr_engines.Orientation:
+        return ocr_engines.Orientation(0, 9.0, self.script)
+
+    def read(self, image: Any, languages: Any, mode: int = 3) -> list[Seen]:
+        self.asked.append(tuple(languages))
+        return seen(self.text)
+
+
+def test_a_language_is_found_once_and_tried_first_on_the_next_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = _Told(TEXTS["mk"], "Cyrillic")
+    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
+    reader = PageReader()
+    page = drawn(TEXTS["en"])
+    read(page, reader)
+    assert engine.asked == [ocr_engines.CYRILLIC, ("mkd", "eng")]
+    read(page, reader)
+    assert engine.asked[2:] == [("mkd", "eng")]
+
+
+def test_a_script_that_is_not_told_is_tried_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = _Told(TEXTS["sr-Cyrl"], "")
+    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
+    read(drawn(TEXTS["en"]))
+    assert engine.asked == [ocr_engines.LATIN, ocr_engines.CYRILLIC, ("srp", "eng")]
+
+
+@pytest.mark.usefixtures("both")
+def test_only_installed_languages_are_asked_for() -> None:
+    installed = tesseract()
+    assert installed is not None
+    partly = Tesseract(installed._program, frozenset({"eng"}))
+    page = drawn(TEXTS["en"])
+    assert partly.read(page, ("rus", "mkd")) == []
+    assert len(partly.read(page, ("deu", "eng"))) > 20
+
+
+# --- position ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+@pytest.mark.parametrize("language", ["de", "bg"])
+@pytest.mark.usefixtures("both")
+def test_a_turned_page_is_read_and_its_boxes_are_those_of_the_page_as_shown(
+    language: str, quarters: int
+) -> None:
+    straight = drawn(TEXTS[language])
+    shown = straight.rotate(90 * quarters, expand=True)
+    scan = read(shown)
+    assert wrong(scan, TEXTS[language]) < 0.04
+    assert scan is not None
+    first = scan.words[0]
+    box = scan.frame.back(ocr_box(first))
+    # The first word stands at (80, 180) of the straight page, in pixels.
+    wide, high = straight.width / 2, straight.height / 2
+    x, y = 45.0, 96.0
+    want = {1: (y, wide - x), 2: (wide - x, high - y), 3: (high - y, x)}[quarters]
+    assert box.left - 3 <= want[0] <= box.right + 3
+    assert box.top - 3 <= want[1] <= box.bottom + 3
+
+
+def ocr_box(word: Any) -> Any:
+    from services.converter.parsing.pdf_glyphs import Box
+
+    return Box(word.left, word.top, word.right, word.bottom)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+def test_a_turned_page_is_read_without_tesseract(
+    quarters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr, "engines", lambda: (None, rapid()))
+    scan = read(drawn(TEXTS["hr"]).rotate(90 * quarters, expand=True))
+    assert wrong(scan, TEXTS["hr"]) < 0.04
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("both")
+def test_words_of_a_page_askew_stand_on_level_lines() -> None:
+    scan = read(scanned(drawn(TEXTS["en"]), angle=-3.0))
+    assert scan is not None
+    assert wrong(scan, TEXTS["en"]) < 0.04
+    tops = [word.top for word in scan.words[:10]]
+    assert max(tops) - min(tops) < 6
+
+
+# --- engines that are missing or fail ---------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_without_tesseract_the_bundled_engine_reads_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ocr, "engines", lambda: (None, rapid()))
+    scan = read(scanned(drawn(TEXTS["sl"])))
+    assert wrong(scan, TEXTS["sl"]) < 0.04
+    assert scan is not None
+    assert scan.reading.engine == "rapidocr"
+    assert set(scan.reading.scores) == {"rapidocr"}
+    assert told_engines(ParseOptions()).startswith("read by rapidocr alone")
+
+
+def test_without_any_engine_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr, "engines", lambda: (None, None))
+    assert read(drawn(TEXTS["en"])) is None
+    assert told_engines(ParseOptions()) == "not read: neither tesseract nor rapidocr is installed"
+    assert told_engines(ParseOptions(ocr=False)) == "not read: OCR is switched off"
+
+
+def test_the_bundled_engine_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked for")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    fresh = rapid.__wrapped__()
+    assert isinstance(fresh, Rapid)
+    assert "council" in " ".join(word.text for word in fresh.read(drawn(TEXTS["en"])))
+
+
+def test_a_bundled_engine_without_its_models_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import rapidocr
+
+    monkeypatch.setattr(rapidocr, "__file__", str(tmp_path / "__init__.py"))
+    assert rapid.__wrapped__() is None
+
+
+def test_the_bundled_engine_reads_after_it_was_asked_for_the_orientation() -> None:
+    engine = rapid()
+    assert engine is not None
+    blank = drawn("")
+    assert engine.orientation(blank) is None
+    assert engine.read(blank) == []
+    assert len(engine.read(drawn(TEXTS["en"]))) > 20
+
+
+def program(folder: Path, script: str) -> Tesseract:
+    path = folder / "tesseract"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return Tesseract(str(path), frozenset({"eng", "osd"}))
+
+
+@pytest.mark.parametrize("script", ["exec sleep 30", "exit 3", "echo '<html'", "true"])
+def test_a_program_that_fails_has_read_nothing(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr_engines, "_CALL_SECONDS", 0.5)
+    engine = program(tmp_path, script)
+    assert engine.read(drawn("A"), ("eng",)) == []
+    assert engine.orientation(drawn("A")) is None
+
+
+def test_a_speck_is_no_page() -> None:
+    assert read(drawn("A").resize((3, 3))) is None
