@@ -37,6 +37,7 @@ class Row:
     seconds: float
     cpu_seconds: float
     peak_mib: float
+    beside_mib: float = 0.0
     load_seconds: tuple[float, float] = (0.0, 0.0)
     scores: dict[str, float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
@@ -183,6 +184,7 @@ def _row(
         seconds=median(run.seconds for run in runs),
         cpu_seconds=median(run.cpu_seconds for run in runs),
         peak_mib=max(run.peak_mib for run in runs),
+        beside_mib=max(run.beside_mib for run in runs),
         load_seconds=load,
         scores=scores,
         notes=said | notes,

@@ -125,11 +125,13 @@ def decoding(rows: Sequence[Row]) -> str:
 
 def outcomes(rows: Sequence[Row]) -> str:
     """One line a file."""
-    lines = [["file", "outcome", "seconds", "cpu s", "peak MiB", "characters", "reason"]]
+    lines = [
+        ["file", "outcome", "seconds", "cpu s", "peak MiB", "beside MiB", "characters", "reason"]
+    ]
     for row in rows:
         lines.append([
             row.name, row.error or "parsed", f"{row.seconds:.2f}", f"{row.cpu_seconds:.2f}",
-            f"{row.peak_mib:.0f}", str(len(row.text)), row.reason[:60],
+            f"{row.peak_mib:.0f}", f"{row.beside_mib:.0f}", str(len(row.text)), row.reason[:60],
         ])  # fmt: skip
     unclean = [r for r in rows if r.error and not clean(r.error)]
     return table(lines) + f"\nneither parsed nor cleanly refused: {len(unclean)} of {len(rows)}\n"
