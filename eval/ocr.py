@@ -43,15 +43,15 @@ class _Measured(PageReader):
     def _both(self, image: Image.Image, script: str) -> dict[str, ocr._Text]:
         found: dict[str, ocr._Text] = {}
         tesseract, rapid = engines()
-        readings: tuple[tuple[str, Callable[[], ocr._Text] | None], ...] = (
-            ("tesseract", tesseract and (lambda: self._by_tesseract(tesseract, image, script))),
-            ("rapidocr", rapid and (lambda: ocr._text(rapid.read(image)))),
-        )
-        for name, read in readings:
+        readings: dict[str, Callable[[], ocr._Text]] = {}
+        if tesseract is not None:
+            readings["tesseract"] = lambda: self._by_tesseract(tesseract, image, script)
+        if rapid is not None:
+            readings["rapidocr"] = lambda: ocr._text(rapid.read(image))
+        for name, read in readings.items():
             start = time.perf_counter()
-            if read is not None:
-                found[name] = read()
-                self.texts[name] = " ".join(word.text for word in found[name].words)
+            found[name] = read()
+            self.texts[name] = " ".join(word.text for word in found[name].words)
             self.seconds[name] = time.perf_counter() - start
         return found
 

@@ -80,7 +80,7 @@ def _ocr_engines(options: ParseOptions) -> str:
         return ""
     names = [f"ocr-{_OCR_REVISION}"]
     if tesseract_version():
-        names.append(f"tesseract-{tesseract_version()}")
+        names.append(f"tesseract-{tesseract_version()}-{tesseract_languages()}langs")
     if find_spec("rapidocr") is not None:
         names.append(f"rapidocr-{version('rapidocr')}")
     return "+" + "+".join(names)
@@ -97,8 +97,20 @@ def tesseract_version() -> str:
     program = shutil.which("tesseract")
     if not program:
         return ""
-    done = subprocess.run(  # noqa: S603 - our own argument list
-        [program, "--version"], capture_output=True, text=True, timeout=10, check=False
-    )
-    words = (done.stdout or done.stderr).split()
+    words = _answer(program, "--version").split()
     return words[1] if len(words) > 1 else "unknown"
+
+
+@cache
+def tesseract_languages() -> int:
+    """How many languages it has: with another one, the same page may be read otherwise."""
+    program = shutil.which("tesseract")
+    listed = _answer(program, "--list-langs").splitlines()[1:] if program else []
+    return len({*listed} - {"osd"})
+
+
+def _answer(program: str, question: str) -> str:
+    done = subprocess.run(  # noqa: S603 - our own argument list
+        [program, question], capture_output=True, text=True, timeout=10, check=False
+    )
+    return done.stdout or done.stderr

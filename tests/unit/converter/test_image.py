@@ -119,6 +119,13 @@ def palette_with_transparency() -> bytes:
     return stored(page, "PNG", transparency=255)
 
 
+def in_lab() -> Image.Image:
+    srgb, lab = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    page = ImageCms.profileToProfile(picture("RGB"), srgb, lab, outputMode="LAB")
+    assert page is not None
+    return page
+
+
 def deep(high: int) -> Image.Image:
     return Image.fromarray((np.asarray(picture()).astype(np.uint16) // 255) * high)
 
@@ -135,10 +142,7 @@ def deep(high: int) -> Image.Image:
         stored(picture("CMYK"), "JPEG"),
         stored(picture("CMYK"), "TIFF"),
         stored(picture("YCbCr"), "JPEG"),
-        stored(ImageCms.profileToProfile(
-            picture("RGB"), ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"),
-            outputMode="LAB",
-        ), "TIFF"),
+        stored(in_lab(), "TIFF"),
         stored(deep(65535), "PNG"),
         stored(deep(4095), "TIFF"),
         stored(picture("F"), "TIFF"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN
+from kernel.media import DOCX, HTML, MARKDOWN, PDF, PLAIN, PNG
 from services.converter import parsers
 from services.converter.settings import ConverterSettings, ParseOptions
 
@@ -21,13 +21,18 @@ def test_the_name_says_engine_and_version() -> None:
     assert parsers.parser_for(PLAIN, options).startswith("text-")
     assert parsers.parser_for(HTML, options).startswith("docling-2.")
     assert parsers.parser_for(DOCX, options) != parsers.parser_for(HTML, options)
-    assert parsers.parser_for("image/png", options) == "none"
+    assert parsers.parser_for("application/zip", options) == "none"
 
 
 def test_ocr_is_part_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsers, "tesseract_version", lambda: "5.3.0")
-    assert parsers.parser_for(PDF, ParseOptions()).endswith("+tesseract-5.3.0")
-    assert "tesseract" not in parsers.parser_for(PDF, ParseOptions(ocr=False))
+    monkeypatch.setattr(parsers, "tesseract_languages", lambda: 9)
+    for media_type in (PDF, PNG):
+        name = parsers.parser_for(media_type, ParseOptions())
+        assert "+tesseract-5.3.0-9langs+rapidocr-3." in name
+        without = parsers.parser_for(media_type, ParseOptions(ocr=False))
+        assert "tesseract" not in without
+        assert "rapidocr" not in without
 
 
 @pytest.mark.usefixtures("no_tesseract")
