@@ -23,6 +23,7 @@ from services.ingest.domain import Identity, checked_name, stated_valid_from
 from services.ingest.dropzone import open_dropzone
 from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
+from services.ingest.life import check_bytes
 from services.ingest.projects import add_project_routes
 from services.ingest.settings import DropzoneSettings
 from services.ingest.upload import Multipart
@@ -132,7 +133,9 @@ class Uploads:
             via=via,
             actor=who.actor,
         )
-        return await accept(offer, self._env.log, self._identity)
+        accepted = await accept(offer, self._env.log, self._identity)
+        await check_bytes(accepted, self._env.log, self._env.blobs)
+        return accepted
 
 
 class _Named:

@@ -22,6 +22,7 @@ from kernel.log import Log
 from kernel.media import SUPPORTED, sniff
 from services.ingest.accept import Offer, accept
 from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.life import check_bytes
 from services.ingest.settings import DropzoneSettings
 from services.ingest.zone import Taken, Zone
 
@@ -315,7 +316,9 @@ class Dropzone:
             actor="dropzone",
             job=taken.job,
         )
-        return await accept(offer, self._log, self._identity)
+        accepted = await accept(offer, self._log, self._identity)
+        await check_bytes(accepted, self._log, self._blobs)
+        return accepted
 
     async def _settle(self, followed: Followed) -> None:
         """Move a file whose end is known to its last place."""

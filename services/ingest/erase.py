@@ -14,7 +14,7 @@ from kernel.erasure import Traces
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
 from services.ingest.accept import TRIES, receipt_id
-from services.ingest.life import STOPPABLE, Life, fold, stop
+from services.ingest.life import STOPPABLE, Life, fold, lost, stop
 
 Reason = Literal["blocked", "request"]
 
@@ -47,7 +47,8 @@ class Eraser:
     """
 
     def __init__(self, log: Log, blobs: Blobs, cache: ParseCache) -> None:
-        self._log, self._cache, self._traces = log, cache, Traces(log, blobs)
+        self._log, self._blobs, self._cache = log, blobs, cache
+        self._traces = Traces(log, blobs)
 
     async def delete(self, document_id: str, actor: str) -> Deleted:
         """All versions of a document, and what was attached to them.
@@ -160,7 +161,10 @@ class Eraser:
             cached = await self._cache.drop(source_id)
             unused += [name for name in cached if name not in names]
             await self._forget_parse_of_parent(events)
-        return await self._traces.delete(unused)
+        deleted = await self._traces.delete(unused)
+        for document, version in await self._log.users(source_id):
+            await lost(self._log, self._blobs, document, version)
+        return deleted
 
     async def _forget_parse_of_parent(self, events: Sequence[Event]) -> None:
         """The cached parse of a parent names a file that is gone: it is parsed anew when sent."""

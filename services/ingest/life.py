@@ -1,13 +1,16 @@
 """Where a version is, folded from the log: its attempts, each of them a job."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Erased, Event, Failed
-from contracts.http import Status
+from contracts.http import Accepted, Status
 from contracts.states import WORKING, status_after
+from kernel.blobs import Blobs
+from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
 
 STOPPABLE: frozenset[Status] = WORKING | {"review"}
@@ -92,3 +95,34 @@ async def stop(log: Log, life: Life, reason: str, actor: str) -> int:
     event = Failed(**attempt.receipt.ids, stage="ingest", code="cancelled", reason=reason)
     pending = Pending(event, uuid4(), attempt.job, actor, lane=attempt.begun.lane)
     return (await log.append([pending], expected=life.version_at)).position
+
+
+async def lost(log: Log, blobs: Blobs, document_id: str, version_id: str) -> bool:
+    """Were a version's bytes deleted, by an erasure, between their arrival and its receipt?
+
+    Its job is cancelled then. Who sends looks after the receipt, who erases after the deletion:
+    whichever comes second sees it.
+    """
+    life = await load_life(log, document_id, version_id)
+    if life.erased or life.last.status not in STOPPABLE:
+        return False
+    if await blobs.exists(life.last.receipt.source_id):
+        return False
+    with suppress(WrongVersion):
+        await stop(
+            log, life, "its bytes were deleted while it was sent: send it again", "svc:ingest"
+        )
+    return True
+
+
+async def check_bytes(accepted: Accepted, log: Log, blobs: Blobs) -> None:
+    """What was just received is really there.
+
+    Raises:
+        Refusal: `conflict` (409): the same bytes were deleted at the same moment.
+    """
+    # An upload of known bytes wrote them anew; a job that is over may have lost them long ago.
+    if await blobs.exists(accepted.source_id):
+        return
+    if await lost(log, blobs, accepted.document_id, accepted.version_id):
+        raise Refusal("conflict", "it was deleted while it was sent: send it again", status=409)

@@ -32,7 +32,7 @@ from services.ingest.domain import Identity
 from services.ingest.erase import Eraser
 from services.ingest.handlers import on_erased
 from services.ingest.jobs import Jobs
-from services.ingest.life import STOPPABLE, load_life
+from services.ingest.life import STOPPABLE, check_bytes, load_life
 
 IDENTITY = Identity(b"k" * 32)
 TEXT = b"# A law\n\nwith words\n"
@@ -460,3 +460,42 @@ async def test_files_inside_a_parse_go_with_it(world: World) -> None:
     await world.add(accepted.job_id, parsed)
     await world.jobs.delete(accepted.document_id, "x")
     assert await world.stored() == set()
+
+
+# -- bytes that come while they are deleted --------------------------------------------------------
+
+
+async def test_an_upload_whose_bytes_are_deleted_before_its_receipt_is_told(world: World) -> None:
+    old = await world.reach("indexed")
+    await world.blobs.put(TEXT)  # the bytes came once more …
+    await world.jobs.delete(old.document_id, "x")  # … went with the old version …
+    offer = Offer("default", sha256(TEXT), "a.md", "text/markdown", len(TEXT))
+    accepted = await accept(offer, world.log, IDENTITY)  # … and only then it is recorded
+    with pytest.raises(Refusal) as refused:
+        await check_bytes(accepted, world.log, world.blobs)
+    assert (refused.value.code, refused.value.status) == ("conflict", 409)
+    assert await world.status(accepted) == "failed"
+
+
+async def test_a_receipt_whose_bytes_are_deleted_after_it_is_cancelled_by_the_deletion(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await world.reach("indexed")
+    real, again = world.blobs.delete, []
+
+    async def late(name: str) -> bool:
+        if name == old.source_id:  # between the look at who needs it and the deletion
+            offer = Offer("default", old.source_id, "a.md", "text/markdown", len(TEXT))
+            again.append(await accept(offer, world.log, IDENTITY))
+        return await real(name)
+
+    monkeypatch.setattr(world.blobs, "delete", late)
+    await world.jobs.delete(old.document_id, "x")
+    assert await world.status(again[0]) == "failed"
+    assert "send it again" in (await world.log.read(0))[-1].data["reason"]
+
+
+async def test_an_upload_whose_bytes_are_there_is_fine(world: World) -> None:
+    accepted = await world.upload()
+    await check_bytes(accepted, world.log, world.blobs)
+    assert await world.status(accepted) == "received"
