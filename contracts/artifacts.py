@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.events import Sha256
+from contracts.events import Reading, Sha256
 
 HiddenKind = Literal[
     "comment", "invisible-style", "off-page", "zero-size", "background-colour", "metadata",
@@ -91,10 +91,20 @@ class Attachment(Artifact):
     size_bytes: int = Field(gt=0)
 
 
+class ParseNotes(Artifact):
+    """What a journal says about a parse; the fields are those of `contracts.events.Parsed`."""
+
+    warnings: tuple[str, ...] = ()
+    shares: dict[str, float] = {}
+    missing_pages: tuple[int, ...] = ()
+    readings: tuple[Reading, ...] = ()
+
+
 class ParsedDocument(Artifact):
     """Deterministic parse: Markdown as a reader sees it, and what was hidden from him.
 
-    `spans` are over `markdown`, in the order and form of a `SpanMap`.
+    `spans` are over `markdown`, in the order and form of a `SpanMap`. `notes` are kept with it, so
+    that a parse which is used again tells the same.
     """
 
     markdown: str
@@ -102,6 +112,7 @@ class ParsedDocument(Artifact):
     meta: BodyMeta
     spans: tuple[Span, ...] = ()
     attachments: tuple[Attachment, ...] = ()
+    notes: ParseNotes = ParseNotes()
 
 
 class Chunk(Artifact):

@@ -23,6 +23,7 @@ async def build(env: Env) -> Service:
             "cache": ParseCache(env.pool),
             "settings": settings,
             "received": env.log.received,
+            "log": env.log,
         },
         on_stop=(cell.close,),
     )

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
 
-from contracts.artifacts import ParsedDocument, SpanMap
+from contracts.artifacts import ParsedDocument, ParseNotes, SpanMap
 from contracts.events import (
     Converted,
     DocumentReceived,
@@ -17,9 +17,11 @@ from contracts.events import (
     ScanVerdict,
 )
 from kernel.errors import Refusal
+from kernel.media import lie
+from kernel.projects import Streams, project_settings
 from services.converter.cell import ParseOutcome
 from services.converter.domain import CONVERTER, canonical
-from services.converter.language import judge
+from services.converter.language import Policy, judge
 from services.converter.settings import ConverterSettings
 
 Received = Callable[[Event], Awaitable[DocumentReceived]]
@@ -42,10 +44,17 @@ class Cache(Protocol):
 
 
 async def on_document_received(
-    event: DocumentReceived, *, blobs: Blobs, cell: Cell, cache: Cache, settings: ConverterSettings
+    event: DocumentReceived,
+    *,
+    blobs: Blobs,
+    cell: Cell,
+    cache: Cache,
+    settings: ConverterSettings,
+    log: Streams,
 ) -> list[Event]:
     """Parsed, or Failed with the reason why the document cannot be taken in."""
-    parser, options = cell.parser_for(event.media_type), settings.cache_key
+    policy = Policy.of(settings.accepted, await project_settings(log, event.project))
+    parser, options = cell.parser_for(event.media_type), policy.cache_key
     known = await cache.get(event.source_id, parser, options)
     if known is not None:
         document = await _stored(blobs, known)
@@ -55,22 +64,25 @@ async def on_document_received(
         async with blobs.local_path(event.source_id) as path:
             outcome = await cell.parse(path, event.media_type)
         # Before anything is written: of a refused language no text may stay.
-        judged = await asyncio.to_thread(judge, outcome.document.markdown, settings.accepted)
+        judged = await asyncio.to_thread(
+            judge, outcome.document.markdown, policy.accepted, check=policy.check
+        )
     except Refusal as refusal:
         return [_failed(event, refusal)]
     told = {"language": judged.language, "parser": outcome.parser}
     meta = outcome.document.meta.model_copy(update=told)
-    document = outcome.document.model_copy(update={"meta": meta})
+    notes = ParseNotes(
+        warnings=(*outcome.warnings, *judged.warnings),
+        shares=judged.shares,
+        missing_pages=outcome.missing_pages,
+        readings=outcome.readings,
+    )
+    document = outcome.document.model_copy(update={"meta": meta, "notes": notes})
     for data in outcome.files:
         await blobs.put(data)
     parsed_sha256 = await blobs.put(document.to_bytes())
     await cache.put(event.source_id, parser, options, parsed_sha256)
-    notes = {
-        "warnings": (*outcome.warnings, *judged.warnings),
-        "missing_pages": outcome.missing_pages,
-        "readings": outcome.readings,
-    }
-    return [_parsed(event, parsed_sha256, parser, document, **notes)]
+    return [_parsed(event, parsed_sha256, parser, document)]
 
 
 async def on_scan_verdict(event: ScanVerdict, *, blobs: Blobs, received: Received) -> list[Event]:
@@ -120,12 +132,17 @@ async def _stored(blobs: Blobs, sha256: str) -> ParsedDocument | None:
 
 
 def _parsed(
-    event: Event,
+    event: DocumentReceived,
     parsed_sha256: str,
     parser: str,
     document: ParsedDocument,
-    **notes: Any,
+    *,
+    reused: bool = False,
 ) -> Parsed:
+    notes = document.notes.model_dump()
+    # Of this upload, not of the bytes: another one may have had the right name.
+    told = lie(event.name, event.media_type)
+    notes["warnings"] = (*([told] if told else []), *document.notes.warnings)
     return Parsed(
         **event.ids,
         parsed_sha256=parsed_sha256,
@@ -133,6 +150,7 @@ def _parsed(
         language=document.meta.language,
         pages=document.meta.pages,
         attachments=len(document.attachments),
+        reused=reused,
         **notes,
     )
 

@@ -1,9 +1,11 @@
 """Language policy: accepted, refused, or taken in as `unknown` with a warning."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kernel.errors import Refusal
 from kernel.language import ACCEPTED, BOSNIAN, UNKNOWN, Identified, identify, prose
+from kernel.projects import ProjectSettings
 
 MIN_CHARACTERS = 200
 """Below this many characters of prose a judgement is not worth a refusal."""
@@ -20,6 +22,26 @@ class Judged(NamedTuple):
     language: str
     warnings: tuple[str, ...]
     shares: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Which languages are taken in, and whether others are refused."""
+
+    accepted: frozenset[str] = ACCEPTED
+    check: bool = True
+
+    @classmethod
+    def of(cls, installation: frozenset[str], project: ProjectSettings) -> "Policy":
+        """What an administrator chose for the project goes before what the installation has."""
+        chosen = project.accepted_languages
+        accepted = installation if chosen is None else frozenset(chosen)
+        return cls(accepted, project.language_check)
+
+    @property
+    def cache_key(self) -> str:
+        """What besides bytes and parser decides on a parse."""
+        return f"accepted={','.join(sorted(self.accepted))} check={self.check}"
 
 
 def judge(text: str, accepted: frozenset[str] = ACCEPTED, *, check: bool = True) -> Judged:

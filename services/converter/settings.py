@@ -111,8 +111,3 @@ class ConverterSettings(BaseSettings):
             ocr=self.ocr,
             artifacts=self.artifacts,
         )
-
-    @property
-    def cache_key(self) -> str:
-        """What besides bytes and parser decides on a parse: the language policy."""
-        return "accepted=" + ",".join(sorted(self.accepted))

@@ -5,21 +5,33 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Span, SpanMap
+from contracts.artifacts import (
+    Attachment,
+    BodyMeta,
+    HiddenText,
+    ParsedDocument,
+    Place,
+    Span,
+    SpanMap,
+)
 from contracts.events import (
     Converted,
     DocumentReceived,
     Event,
     Failed,
     Parsed,
+    ProjectConfigured,
     Released,
     ScanVerdict,
 )
 from kernel.errors import Refusal, Retry
+from kernel.log import Pending
 from kernel.media import MARKDOWN
+from kernel.testing import MemoryLog
 from services.converter.cell import ParseOutcome
 from services.converter.handlers import on_document_received, on_released, on_scan_verdict
 from services.converter.settings import ConverterSettings
@@ -67,8 +79,10 @@ class MemoryCache:
 class ScriptedCell:
     """Parses to a given text, or fails with a given error; counts."""
 
-    def __init__(self, text: str = GERMAN, error: Exception | None = None) -> None:
-        self.text, self.error, self.parses = text, error, 0
+    def __init__(
+        self, text: str = GERMAN, error: Exception | None = None, files: tuple[bytes, ...] = ()
+    ) -> None:
+        self.text, self.error, self.files, self.parses = text, error, files, 0
 
     def parser_for(self, media_type: str) -> str:
         return f"scripted-{media_type}"
@@ -79,8 +93,14 @@ class ScriptedCell:
             raise self.error
         meta = BodyMeta(title="", language="unknown", media_type=media_type, pages=2)
         hidden = (HiddenText(kind="comment", text="h"),)
-        document = ParsedDocument(markdown=self.text, hidden=hidden, meta=meta)
-        return ParseOutcome(document, self.parser_for(media_type), ("slow",))
+        attachments = tuple(
+            Attachment(name="a", sha256=sha256(data).hexdigest(), size_bytes=len(data))
+            for data in self.files
+        )
+        document = ParsedDocument(
+            markdown=self.text, hidden=hidden, meta=meta, attachments=attachments
+        )
+        return ParseOutcome(document, self.parser_for(media_type), ("slow",), files=self.files)
 
 
 def received(name: str = "Report 2024.md") -> DocumentReceived:
@@ -94,10 +114,18 @@ async def of_received(_: Event) -> DocumentReceived:
     return received("dir/Отчёт 2024.final.md")
 
 
-async def receive(cell: ScriptedCell, blobs: MemoryBlobs, cache: MemoryCache) -> list[Event]:
+async def receive(
+    cell: ScriptedCell,
+    blobs: MemoryBlobs,
+    cache: MemoryCache,
+    *,
+    log: MemoryLog | None = None,
+    receipt: DocumentReceived | None = None,
+) -> list[Event]:
     return await on_document_received(
-        received(), blobs=blobs, cell=cell, cache=cache, settings=SETTINGS
-    )
+        receipt or received(), blobs=blobs, cell=cell, cache=cache, settings=SETTINGS,
+        log=log or MemoryLog(),
+    )  # fmt: skip
 
 
 async def test_a_document_is_parsed_and_its_language_noted() -> None:
@@ -139,11 +167,55 @@ async def test_a_cached_parse_that_was_erased_is_made_again() -> None:
 async def test_another_language_policy_is_another_cache_entry() -> None:
     blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
     await receive(cell, blobs, cache)
-    strict = ConverterSettings(accepted=frozenset({"sl"}))
-    (event,) = await on_document_received(
-        received(), blobs=blobs, cell=cell, cache=cache, settings=strict
-    )
+    log = await configured(accepted_languages=("sl",))
+    (event,) = await receive(cell, blobs, cache, log=log)
     assert isinstance(event, Failed)
+
+
+async def configured(**settings: object) -> MemoryLog:
+    """A log in which an administrator set how project `p` works."""
+    log = MemoryLog()
+    fact = ProjectConfigured.model_validate({"project": "p", "actor": "a", **settings})
+    await log.append([Pending(fact, uuid4(), uuid4(), "a")])
+    return log
+
+
+async def test_a_project_may_take_in_any_language() -> None:
+    log = await configured(language_check=False)
+    (event,) = await receive(ScriptedCell(POLISH), MemoryBlobs(), MemoryCache(), log=log)
+    assert isinstance(event, Parsed)
+    assert event.language == "unknown"
+    assert "pl is not accepted" in event.warnings[-1]
+    assert next(iter(event.shares)) == "pl"
+
+
+async def test_a_parse_that_is_used_again_tells_the_same() -> None:
+    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    (first,) = await receive(cell, blobs, cache)
+    (second,) = await receive(cell, blobs, cache)
+    assert isinstance(second, Parsed)
+    assert second.reused
+    assert second.model_copy(update={"reused": False}) == first
+    assert second.shares == {"de": 1.0}
+
+
+async def test_a_name_that_lies_is_noted_for_that_upload_alone() -> None:
+    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    (liar,) = await receive(cell, blobs, cache, receipt=received("report.pdf"))
+    (honest,) = await receive(cell, blobs, cache)
+    assert isinstance(liar, Parsed)
+    assert isinstance(honest, Parsed)
+    assert liar.warnings == ("the name says PDF, the content is Markdown", "slow")
+    assert honest.warnings == ("slow",)
+
+
+async def test_files_inside_a_document_are_stored_with_its_parse() -> None:
+    blobs, cell = MemoryBlobs(), ScriptedCell(files=(b"one", b"two"))
+    (event,) = await receive(cell, blobs, MemoryCache())
+    assert isinstance(event, Parsed)
+    assert event.attachments == 2
+    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
+    assert [blobs.data[a.sha256] for a in stored.attachments] == [b"one", b"two"]
 
 
 async def test_of_a_refused_language_nothing_is_stored() -> None:

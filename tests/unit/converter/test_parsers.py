@@ -58,4 +58,4 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("KB_CONVERTER_ACCEPTED", '["de", "en"]')
     settings = ConverterSettings()
     assert settings.limits.memory_bytes == 1024**3
-    assert settings.cache_key == "accepted=de,en"
+    assert settings.accepted == {"de", "en"}
