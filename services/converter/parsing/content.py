@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
@@ -79,18 +80,19 @@ class _Weight:
 _Weights = dict[int, _Weight]
 
 
-def reduce_to_content(soup: BeautifulSoup, source: str) -> None:
+def reduce_to_content(soup: BeautifulSoup, source: str, tree: Any) -> None:
     """Leave in `soup` the main content and the page's first heading.
 
     Args:
         soup: the page without hidden parts; changed in place.
-        source: the same page as HTML text, for the library that knows articles.
+        source: the same page as HTML text.
+        tree: its `page_tree`, for the library that knows articles.
     """
     body = soup.body or soup
     _free_headings(body)
     heading = body.find("h1")
     runs = runs_of(body)
-    find_runs(runs, main_text(source))
+    find_runs(runs, main_text(tree))
     _drop(body, _weigh(body, runs))
     runs = [left for run in runs if (left := run.within(body))]
     _choose(body, runs, article=_ARTICLE.search(source) is not None)
@@ -127,7 +129,7 @@ def _drop(body: Tag, weights: _Weights) -> None:
         weight = weights.get(id(tag), _Weight())
         if not (tag.name in _DROPPED or _is_furniture(tag, weight, page)):
             continue
-        if weight.total * 2 > page.total or weight.known * 10 > page.known > 0:
+        if weight.total * 2 > page.total or weight.known * 10 > page.known >= _ENOUGH:
             continue
         heading = tag.find("h1")
         if isinstance(heading, Tag):

@@ -9,16 +9,15 @@ from typing import Any
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from contracts.artifacts import BodyMeta, ParsedDocument, Span
+from contracts.artifacts import ParsedDocument, Span
 from kernel.errors import Refusal
-from kernel.language import UNKNOWN
-from kernel.media import HTML
+from services.converter.parsing.article import page_tree
 from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
+from services.converter.parsing.headline import metadata_of
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
-from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.simplify import page_address, simplify
 from services.converter.parsing.visibility import take_hidden
@@ -57,16 +56,19 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     _check_depth(soup, options.max_depth)
     _clear_noncharacters(soup)
     origins = Origins(soup)
-    meta = _meta(source, soup)
+    tree = page_tree(source)
+    meta, warnings = metadata_of(soup, tree)
     base = page_address(soup)
     hidden = take_hidden(soup)
+    _open_frames(soup)
     if article:
-        reduce_to_content(soup, source)
+        reduce_to_content(soup, source, tree)
     simplify(soup, base)
     markdown, spans = _with_places(soup, origins)
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
-    warnings = [] if encoding.startswith("utf-8") else [f"decoded as {encoding}"]
+    if not encoding.startswith("utf-8"):
+        warnings.append(f"decoded as {encoding}")
     document = ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta, spans=spans)
     return Parse(document, warnings)
 
@@ -87,9 +89,25 @@ def _clear_noncharacters(soup: BeautifulSoup) -> None:
         node.replace_with(type(node)(_NONCHARACTERS.sub("", node)))
 
 
+def _open_frames(soup: BeautifulSoup) -> None:
+    """A page of frames has no body but the text for readers that know none."""
+    if soup.body is not None:
+        return
+    body = soup.new_tag("body")
+    for text in soup.find_all("noframes"):
+        # The parser leaves its markup as text; the element stays around it for its place.
+        inner = BeautifulSoup(text.get_text(), "lxml").body
+        text.clear()
+        text.extend(list(inner.contents) if inner else [])
+        text.name = "div"
+        body.append(text.extract())
+    soup.append(body)
+
+
 def _with_places(soup: BeautifulSoup, origins: Origins) -> tuple[str, tuple[Span, ...]]:
     marks = Marks()
-    origins.mark(soup.body or soup, marks)
+    if soup.body is not None:
+        origins.mark(soup.body, marks)
     marked = _convert(str(soup).translate(_PROTECT)).translate(_RESTORE)
     return marks.resolve(marked)
 
@@ -101,23 +119,6 @@ def _check_depth(soup: BeautifulSoup, most: int) -> None:
         if depth > most:
             raise Refusal("too-deep", f"elements nested more than {most} deep")
         stack += [(child, depth + 1) for child in tag.contents if isinstance(child, Tag)]
-
-
-def _meta(source: str, soup: BeautifulSoup) -> BodyMeta:
-    from trafilatura.metadata import extract_metadata
-
-    # A fixed last day: the library's own is today, and the same page must give the same parse.
-    dates = {"original_date": True, "extensive_search": False, "max_date": "2100-01-01"}
-    found = extract_metadata(source, date_config=dates, extensive=False)
-    title = soup.title.get_text(" ", strip=True) if soup.title else ""
-    return BodyMeta(
-        title=told_title(line(found.title)) or told_title(line(title)),
-        language=UNKNOWN,
-        media_type=HTML,
-        author=line(found.author) or None,
-        date=line(found.date) or None,
-        publication=line(found.sitename) or None,
-    )
 
 
 @cache

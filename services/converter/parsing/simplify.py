@@ -29,7 +29,14 @@ _BACKLINK = re.compile(r"[↩↑⏎⤴^\ufe0e\ufe0f\s]+|jump up|zurück|back", r
 _NOTE_MARK = re.compile(r"\d{1,4}|[a-z]|[*†‡§]+", re.IGNORECASE)
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")
 _RAISABLE = re.compile(r"[-−+]?\d{1,4}|n")
+_IN_TABLE = frozenset({
+    "caption", "colgroup", "col", "thead", "tbody", "tfoot", "tr", "td", "th", "script", "template",
+})  # fmt: skip
 _LETTERED = frozenset({"a", "A", "i", "I"})
+_BACKSLASH = re.compile(r"\\(?=[!-/:;=-@\[-`{-~]|$)", re.MULTILINE)
+_LINK = re.compile(r"\](?=[(\[:])")
+_ENTITY = re.compile(r"&(?=#?\w{1,32};)")
+_BRACKET = re.compile(r"[\[\]]")
 _SAFE = "%/:=&?~#+!$,;'@*[]._-"
 _ELSEWHERE = re.compile(r"//|[^/?#]*:")
 _GUARD = "\ufde3"
@@ -42,6 +49,7 @@ def simplify(soup: BeautifulSoup, base: str) -> None:
     _write_formulas(soup)
     _write_notes(soup)
     _write_ruby(soup)
+    _free_strays(soup)
     _unfold_layout(soup)
     _unfold_marks(soup)
     _letter_lists(soup)
@@ -53,6 +61,7 @@ def simplify(soup: BeautifulSoup, base: str) -> None:
     _resolve_links(soup, base)
     _flatten_inline(soup)
     soup.smooth()
+    _escape(soup)
 
 
 def page_address(soup: BeautifulSoup) -> str:
@@ -134,6 +143,22 @@ def _write_ruby(soup: BeautifulSoup) -> None:
             if isinstance(child, NavigableString):
                 child.replace_with(_text(child.strip()))
         ruby.unwrap()
+
+
+def _free_strays(soup: BeautifulSoup) -> None:
+    """What a table holds outside of its cells stands before it, as browsers show it."""
+    for part in soup.find_all(["table", "thead", "tbody", "tfoot", "tr"]):
+        table = part if part.name == "table" else part.find_parent("table")
+        if table is None:
+            continue
+        for child in list(part.contents):
+            stray = child.name not in _IN_TABLE if isinstance(child, Tag) else str(child).strip()
+            if stray:
+                table.insert_before(child.extract())
+            elif isinstance(child, Tag) and child.name in {"td", "th"} and part.name != "tr":
+                row = child.wrap(soup.new_tag("tr"))
+                while isinstance(cell := row.next_sibling, Tag) and cell.name in {"td", "th"}:
+                    row.append(cell.extract())
 
 
 def _unfold_layout(soup: BeautifulSoup) -> None:
@@ -270,12 +295,24 @@ def _open_definitions(soup: BeautifulSoup) -> None:
             if (isinstance(child, Tag) and child.name not in {"dt", "dd", "div"})
             or (isinstance(child, NavigableString) and child.strip())
         )
-        blocks = listed.find(["pre", "table", "ul", "ol", *_HEADINGS])
-        if blocks is None and next(strangers, None) is None:
+        blocks = listed.find(["pre", "table", "ul", "ol", *_HEADINGS]) or _nested(listed)
+        if blocks is None and listed.find("dt") and next(strangers, None) is None:
             continue
         for part in listed.find_all(["dt", "dd"]):
-            part.name = "div" if part.find(_BLOCKS) else "p"
+            if part.find_parent("dl") is listed:
+                part.name = "div" if part.find([*_BLOCKS, "div"]) else "p"
         listed.name = "div"
+
+
+def _nested(listed: Tag) -> Tag | None:
+    """A list within its definitions that is not all of one."""
+    for inner in listed.find_all("dl"):
+        around = inner.find_parent(["dd", "dt", "dl"])
+        if around is None or around.name != "dd" or inner.parent is not around:
+            return inner
+        if any(node is not inner and node.get_text(strip=True) for node in around.children):
+            return inner
+    return None
 
 
 def _lift_blocks(soup: BeautifulSoup) -> None:
@@ -333,3 +370,17 @@ def _flatten_inline(soup: BeautifulSoup) -> None:
             tag.replace_with(_text(" "))
     for tag in soup.find_all(_PLAIN_INLINE):
         tag.unwrap()
+
+
+def _escape(soup: BeautifulSoup) -> None:
+    """What would be a link, its definition or a character reference in Markdown is none here.
+
+    Tags and marks at the start of lines are left to `to_markdown`.
+    """
+    for node in soup.find_all(string=re.compile(r"[\\&\[\]]")):
+        if node.find_parent(["pre", "code"]):
+            continue
+        text = _ENTITY.sub(r"\\&", _BACKSLASH.sub(r"\\\\", node))
+        linked = node.find_parent("a") is not None
+        text = _BRACKET.sub(r"\\\g<0>", text) if linked else _LINK.sub(r"\\]", text)
+        node.replace_with(_text(text))
