@@ -303,7 +303,7 @@ def _table_prediction(page: Page) -> TableStructurePrediction:
     for cluster in clusters:
         table = _table_of(cluster, page)
         if table is not None:
-            data = table_data(table, UPRIGHT)
+            data = table_data(table, lambda _: UPRIGHT)
             tables[cluster.id] = DoclingTable(
                 label=DocItemLabel.TABLE, id=cluster.id, page_no=page.page_no, cluster=cluster,
                 otsl_seq=[], num_rows=data.num_rows, num_cols=data.num_cols,

@@ -4,7 +4,7 @@ Coordinates are points with the origin at the top left.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -85,6 +85,7 @@ ENUMERATOR = re.compile(
     r"(\(?(?:\d{1,3}|[a-zа-яђјљњћџѓѕќčćžšđ]|[ivxlcdm]{1,6}|[A-ZА-Я])\)|\d{1,3}\.(?!\d)|[a-zа-я]\.)\s+(?=\S)",
 )
 LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
+_MOST_ALIKE = 300
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
@@ -130,14 +131,14 @@ def _flow(
 
 def _without_doubles(words: Iterable[Word]) -> Iterator[Word]:
     """Text printed twice to look bold counts once."""
-    seen: set[tuple[str, int, int]] = set()
+    seen: defaultdict[str, list[Word]] = defaultdict(list)
     for word in words:
-        near = max(0.25 * word.size, 0.5)
-        place = (word.text, round(word.left / near), round(word.top / near))
-        if place not in seen:
-            seen.update(
-                (word.text, place[1] + x, place[2] + y) for x in (-1, 0, 1) for y in (-1, 0, 1)
-            )
+        near = max(0.3 * word.size, 0.75)
+        if not any(
+            abs(word.left - other.left) < near and abs(word.top - other.top) < near
+            for other in seen[word.text][-_MOST_ALIKE:]
+        ):
+            seen[word.text].append(word)
             yield word
 
 

@@ -1,6 +1,7 @@
 """Elements of a PDF as a docling document, each with its place on the page as it is shown."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from docling_core.types.doc.base import BoundingBox, Size
@@ -50,8 +51,7 @@ def _fill(
                     enumerated=element.marker != "-",
                 )  # fmt: skip
             case "table" if element.table is not None:
-                turn = turns.get(element.page, UPRIGHT)
-                item = document.add_table(data=table_data(element.table, turn))
+                item = document.add_table(data=_data(element, element.table, turns))
             case "code":
                 item = document.add_code(text=element.text)
             case _:
@@ -60,25 +60,40 @@ def _fill(
 
 
 def _provenance(element: Element, turns: dict[int, Straight]) -> Iterable[ProvenanceItem]:
-    ends = [*(part.start for part in element.parts[1:]), len(element.text)]
+    last = element.table.rows if element.table is not None else len(element.text)
+    ends = [*(part.start for part in element.parts[1:]), last]
     for part, end in zip(element.parts, ends, strict=True):
         turn, block = turns.get(part.page, UPRIGHT), part.block
         shown = turn.back(Box(block.left, block.top, block.right, block.bottom))
         yield ProvenanceItem(page_no=part.page, bbox=box_of(shown), charspan=(part.start, end))
 
 
-def table_data(table: Table, turn: Straight) -> TableData:
-    """A table with the boxes of its cells as they are shown."""
+def _data(element: Element, table: Table, turns: dict[int, Straight]) -> TableData:
+    """The table of an element; its rows may stand on several pages."""
+    starts = [part.start for part in element.parts]
+
+    def turn_of(row: int) -> Straight:
+        return turns.get(element.parts[bisect_right(starts, row) - 1].page, UPRIGHT)
+
+    return table_data(table, turn_of)
+
+
+def table_data(table: Table, turn_of: Callable[[int], Straight]) -> TableData:
+    """A table with the boxes of its cells as they are shown; `turn_of` is asked by row.
+
+    A cell over the whole width of the body is not repeated in each column.
+    """
     head = table.head_rows
     cells = [
         TableCell(
-            bbox=box_of(turn.back(Box(*cell.box))) if cell.box else None,
-            text=cell.text, row_span=cell.row_span, col_span=cell.column_span,
+            bbox=box_of(turn_of(cell.row).back(Box(*cell.box))) if cell.box else None,
+            text=cell.text, row_span=cell.row_span, col_span=span,
             start_row_offset_idx=cell.row, end_row_offset_idx=cell.row + cell.row_span,
-            start_col_offset_idx=cell.column, end_col_offset_idx=cell.column + cell.column_span,
+            start_col_offset_idx=cell.column, end_col_offset_idx=cell.column + span,
             column_header=cell.row < head,
         )
         for cell in table.cells
+        for span in [1 if cell.column_span == table.columns else cell.column_span]
     ]  # fmt: skip
     return TableData(table_cells=cells, num_rows=table.rows, num_cols=table.columns)
 

@@ -22,11 +22,15 @@ _LEAST = 3
 
 
 class Entry(NamedTuple):
-    """A line of a contents list; `left` is where it starts on its page."""
+    """A line of a contents list, and its box on the page of the list."""
 
     title: str
     page: str
-    left: float
+    box: tuple[float, float, float, float]
+
+    @property
+    def left(self) -> float:
+        return self.box[0]
 
     @property
     def text(self) -> str:
@@ -41,18 +45,22 @@ def is_contents_name(text: str) -> bool:
 def entries_of_lines(lines: Sequence[Line]) -> list[Entry]:
     """Entries with leaders; a line without one goes on in the next."""
     entries: list[Entry] = []
-    waiting: list[str] = []
-    left = 0.0
+    waiting: list[tuple[str, Line]] = []
     for line in lines:
-        left = left if waiting else line.left
         before, leader, after = _parted(line.text)
-        waiting.append(before)
+        waiting.append((before, line))
         if leader:
-            entries.append(Entry(" ".join(waiting), after, left))
+            entries.append(_entry(waiting, after))
             waiting = []
     if waiting:
-        entries.append(Entry(" ".join(waiting), "", left))
+        entries.append(_entry(waiting, ""))
     return [entry for entry in entries if entry.title]
+
+
+def _entry(pieces: Sequence[tuple[str, Line]], page: str) -> Entry:
+    lines = [line for _, line in pieces]
+    box = (lines[0].left, lines[0].top, max(line.right for line in lines), lines[-1].bottom)
+    return Entry(" ".join(text for text, _ in pieces), page, box)
 
 
 def _parted(text: str) -> tuple[str, bool, str]:
@@ -72,8 +80,11 @@ def entries_of_table(table: Table) -> list[Entry]:
         if not texts:
             continue
         page = texts.pop() if len(texts) > 1 and _PAGE.match(texts[-1]) else ""
-        box = next((cell.box for cell in cells if cell.text.strip()), None)
-        entries.append(Entry(" ".join(texts), page, box[0] if box else table.left))
+        boxes = [cell.box for cell in cells if cell.box] or [
+            (table.left, table.top, table.right, table.bottom)
+        ]
+        box = (boxes[0][0], min(b[1] for b in boxes), boxes[-1][2], max(b[3] for b in boxes))
+        entries.append(Entry(" ".join(texts), page, box))
     numbered = sum(bool(entry.page) for entry in entries)
     return entries if numbered >= _LEAST and numbered * 3 >= len(entries) * 2 else []
 
@@ -83,7 +94,11 @@ def entries_of_block(block: Block) -> list[Entry]:
     found = [(line, _ENDING.match(line.text)) for line in block.lines]
     if not found or not all(match for _, match in found):
         return []
-    return [Entry(match["title"], match["page"], line.left) for line, match in found if match]
+    return [
+        Entry(match["title"], match["page"], (line.left, line.top, line.right, line.bottom))
+        for line, match in found
+        if match
+    ]
 
 
 def depths(entries: Iterable[Entry]) -> Iterator[tuple[str, int]]:
@@ -96,5 +111,5 @@ def depths(entries: Iterable[Entry]) -> Iterator[tuple[str, int]]:
     nested = 1 < len(indents) <= 6
     for entry in listed:
         by_number = (number_depth(entry.title) or 1) - 1
-        by_indent = sum(entry.left - left > _SAME_INDENT / 2 for left in indents[1:])
+        by_indent = sum(entry.left > left - _SAME_INDENT / 2 for left in indents[1:])
         yield entry.title, by_indent if nested else by_number

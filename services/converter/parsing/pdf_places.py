@@ -64,8 +64,10 @@ def _by_rows(cells: Iterable[Any]) -> list[Any]:
 
 
 def _mark_rows(table: Any, heights: dict[int, float], marks: Marks) -> None:
-    """A row's mark in its first cell, and the end of it in its last one; a header is one row."""
-    whole = table.prov[0]
+    """A row's mark in its first cell, and the end of it in its last one; a header is one row.
+
+    Of a table over several pages, `charspan` says in which row each page starts.
+    """
     rows: defaultdict[int, list[Any]] = defaultdict(list)
     heads: set[int] = set()
     for cell in table.data.table_cells:
@@ -80,6 +82,7 @@ def _mark_rows(table: Any, heights: dict[int, float], marks: Marks) -> None:
             continue
         cells.sort(key=lambda cell: (cell.start_row_offset_idx, cell.start_col_offset_idx))
         boxes = [cell.bbox for cell in cells if cell.bbox is not None and cell.text]
+        whole = [one for one in table.prov if one is table.prov[0] or one.charspan[0] <= row][-1]
         box = boxes[0].enclosing_bbox(boxes) if boxes else whole.bbox
         cells[0].text = marks.mark(_place(whole.page_no, box, heights)) + cells[0].text
         if row or head < 1:

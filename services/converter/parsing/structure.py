@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
@@ -33,7 +33,7 @@ class Page:
 
 
 class Part(NamedTuple):
-    """Where a part of an element's text stands; `start` is its offset in the text."""
+    """Where a part of an element stands; `start` is its offset in the text, or a table's row."""
 
     start: int
     page: int
@@ -122,7 +122,8 @@ def structure(
             # `8. člen` looked like a list item; its number is part of the heading.
             element.text = _one_line(f"{element.marker} {element.text}")
             element.marker = ""
-    elements = list(_joined(_notes_last(elements, pages, body_size), words))
+    elements = list(_tables_joined(_notes_last(elements, pages, body_size)))
+    elements = list(_joined(elements, words))
     elements = list(_merged_headings(_numbers_joined(elements, body_size)))
     _set_levels(elements, titles)
     return elements
@@ -147,32 +148,46 @@ def _titles(
 
 
 def _with_contents(elements: Sequence[Element]) -> tuple[list[Element], list[Entry]]:
-    """Contents lists as items, one an entry; and all entries."""
+    """Contents lists as items, one an entry; and all entries.
+
+    Without leaders, a list must stand behind its name, and ends with what is no entry.
+    """
     kept: list[Element] = []
     entries: list[Entry] = []
-    named = 0
+    since: Element | None = None
+    begun = False
     for element in elements:
         found: list[Entry] = []
         if element.block.kind == "contents":
             found = entries_of_lines(element.block.lines)
-        elif named and element.page - named <= 1 and element.table is not None:
-            found = entries_of_table(element.table)
-        elif named and element.page - named <= 1:
-            found = entries_of_block(element.block)
+        elif since is not None and element.page - since.page <= 1:
+            found = _entries(element, since)
         if found:
-            named = element.page if named else 0
             entries += found
             kept += [_entry(entry, element) for entry in found]
+            since, begun = since and element, True
             continue
+        if begun or (since is not None and element.kind == "text"):
+            since, begun = None, False
         if is_contents_name(element.text):
-            named = element.page
+            since = element
         kept.append(element)
     return kept, entries
 
 
+def _entries(element: Element, since: Element) -> list[Entry]:
+    if element.table is not None:
+        return entries_of_table(element.table)
+    larger = element.block.size > since.block.size and since.block.kind == "contents"
+    return [] if larger else entries_of_block(element.block)
+
+
 def _entry(entry: Entry, element: Element) -> Element:
-    block = element.block
-    block.kind = "contents"
+    element.block.kind = "contents"
+    left, top, right, bottom = entry.box
+    block = replace(
+        element.block, left=left, top=top, right=right, bottom=bottom, lines=[], table=None
+    )
     return Element("list", entry.text, element.page, block, marker="-")
 
 
@@ -553,6 +568,27 @@ def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Elemen
     if before is not None:
         yield before
     yield from between
+
+
+def _tables_joined(elements: Iterable[Element]) -> Iterator[Element]:
+    """A table that goes on at the head of the next page as one, with one header."""
+    before: Element | None = None
+    for element in elements:
+        if (
+            before is not None
+            and before.table is not None
+            and element.table is not None
+            and element.page == before.last.page + 1
+            and before.table.goes_on_in(element.table)
+        ):
+            before.parts.append(Part(before.table.rows, element.page, element.block))
+            before.table.add(element.table)
+            continue
+        if before is not None:
+            yield before
+        before = element
+    if before is not None:
+        yield before
 
 
 def _floats(element: Element) -> bool:

@@ -63,11 +63,36 @@ class Table:
         deep = max((cell.row_span for cell in spans if cell.row_span < self.rows), default=1)
         return min(max(deep, 2 if below else 1), 3, max(1, self.rows - 1))
 
+    def goes_on_in(self, other: "Table") -> bool:
+        """Whether `other`, at the head of the next page, has the same columns."""
+        return (
+            self.kind == other.kind == "grid"
+            and self.columns == other.columns
+            and abs(self.left - other.left) < _SAME_EDGE
+            and abs(self.right - other.right) < _SAME_EDGE
+        )
+
+    def add(self, other: "Table") -> None:
+        """The rows of `other` below, without its header if that is repeated."""
+        head = self.head_rows
+        repeated = 0
+        if _head_texts(self, head) == _head_texts(other, head):
+            repeated = head
+        for cell in other.cells:
+            if cell.row >= repeated:
+                cell.row += self.rows - repeated
+                self.cells.append(cell)
+        self.rows += other.rows - repeated
+
     def settle(self) -> None:
         """Let go of the words; texts and boxes stay."""
         self.words = []
         for cell in self.cells:
             cell.lines = []
+
+
+def _head_texts(table: Table, rows: int) -> list[tuple[int, int, str]]:
+    return sorted((c.row, c.column, c.text) for c in table.cells if c.row < rows and c.text)
 
 
 _Segment = tuple[float, float, list[Word]]
@@ -77,6 +102,7 @@ _LEAST_ROWS = 3
 _MOST_RULES = 3000
 _FAR = 1.3
 _TOUCHING = 0.04
+_SAME_EDGE = 8.0
 _FEW_BOXES, _LONG_BOX = 4, 35
 
 
@@ -456,8 +482,12 @@ def _aligned(stripes: Sequence[tuple[float, float]], segments: Sequence[_Segment
 
 
 def _under(stripes: Sequence[tuple[float, float]], segment: _Segment) -> bool:
-    """A lone segment that starts where a column starts and does not leave it."""
-    return any(abs(left - segment[0]) < 3 and segment[1] <= right + 3 for left, right in stripes)
+    """A lone segment that starts where a column starts and does not reach the next one."""
+    nexts = [*(left for left, _ in stripes[1:]), float("inf")]
+    return any(
+        abs(left - segment[0]) < 3 and segment[1] < after
+        for (left, _), after in zip(stripes, nexts, strict=True)
+    )
 
 
 def _wraps(segments: Sequence[_Segment], stripes: Sequence[tuple[float, float]]) -> bool:
