@@ -63,18 +63,19 @@ def _extracted(tree: Any) -> tuple[Any, list[str]]:
 def _title(soup: BeautifulSoup, found: str, shown: str, publication: str) -> str:
     """The heading that the page's own title holds; else the title without the site's name."""
     headings = [line(h.get_text(" ", strip=True)) for h in soup.find_all("h1", limit=20)]
-    for title in filter(None, (found, told_title(shown))):
+    shown = told_title(shown)
+    # A heading that the page's title does not know is that of the site, or of its menu.
+    if not found or (found in headings and shown and _bare(found) not in _bare(shown)):
+        found = shown
+    for title in (found, shown):
         for heading in headings:
             bare = _bare(heading)
             if len(bare) >= _SHORTEST_HEADING and bare in _bare(title) and told_title(heading):
                 return heading
-    # A heading that the page's title does not know is that of the site, or of its menu.
-    stray = found in headings and bool(told_title(shown)) and _bare(found) not in _bare(shown)
-    title = told_title(shown) if stray or not found else found
-    first, *others = _PARTS.split(title)
+    first, *others = _PARTS.split(found)
     if others and _bare(others[-1]) in {_bare(publication), _bare(first)}:
-        return title[: title.rindex(others[-1])].rstrip(" |»«·•–—-")
-    return title
+        return found[: found.rindex(others[-1])].rstrip(" |»«·•–—-")
+    return found
 
 
 def _bare(text: str) -> str:
