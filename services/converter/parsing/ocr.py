@@ -42,6 +42,7 @@ _GOOD = 0.6
 _LEAST_SIDE = 8
 _LEAST_CONTRAST = 20
 _SURE_TURN = 4.0
+_LONG_WORD, _FLAT = 5, 0.5
 _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -95,8 +96,15 @@ class _Text:
         """The share of its letters that stand in words of its language."""
         if self.letters < _FEW_LETTERS:
             # Numbers and a word or two: no dictionary judges those.
-            return self.confidence
-        return self.letters_in(frozenset()) / self.letters
+            return self.confidence * self.level
+        return self.level * self.letters_in(frozenset()) / self.letters
+
+    @property
+    def level(self) -> float:
+        """The share of letters in long words that lie flat: both engines read upright lines too."""
+        long = [word for word in self.words if len(word.text) >= _LONG_WORD]
+        flat = sum(len(w.text) for w in long if w.right - w.left > w.bottom - w.top)
+        return flat / sum(len(w.text) for w in long) if long else 1.0
 
 
 def engines() -> tuple[Tesseract | None, Rapid | None]:
@@ -139,7 +147,7 @@ class PageReader:
         best = self._upright(grey, told.quarters, told.script)
         if not any(text.words for text in best.texts.values()):
             return None
-        if best.plausibility < _GOOD and told.certainty < _SURE_TURN:
+        if best.plausibility < _GOOD and (told.certainty < _SURE_TURN or best.level < _FLAT):
             others = (self._upright(grey, told.quarters + n, told.script) for n in (1, 2, 3))
             best = max((best, *others), key=lambda attempt: attempt.worth)
         return best.scan(number, grey.size, size)
@@ -206,6 +214,10 @@ class _Attempt:
         return max((text.plausibility for text in self.texts.values()), default=0.0)
 
     @property
+    def level(self) -> float:
+        return max((text.level for text in self.texts.values() if text.words), default=1.0)
+
+    @property
     def worth(self) -> float:
         return max(map(_worth, self.texts.values()), default=0.0)
 
@@ -251,7 +263,7 @@ def score(texts: dict[str, _Text]) -> dict[str, float]:
 
 def _worth(text: _Text) -> float:
     """Letters read right; confidence decides among those without."""
-    return text.letters_in(frozenset()) + text.confidence
+    return (text.letters_in(frozenset()) + text.confidence) * text.level
 
 
 def _text(words: Iterable[Seen]) -> _Text:

@@ -17,11 +17,13 @@ CYRILLIC = ("rus", "bul", "srp", "mkd")
 
 _CALL_SECONDS = 120
 _BBOX = re.compile(r"\bbbox (-?\d+) (-?\d+) (-?\d+) (-?\d+)")
+_BASELINE = re.compile(r"\bbaseline (-?[\d.]+) (-?[\d.]+)")
 _NUMBER = re.compile(r"\b(x_size|x_wconf|textangle) (-?[\d.]+)")
 _LINES = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})
 # Tesseract's size runs from ascender to descender, RapidOCR's box has a border around it: the
 # medians over rendered pages in six typefaces, as shares of the font's size.
 _TESSERACT_SIZE, _RAPID_SIZE = 1.05, 0.83
+_ASCENT, _DESCENT = 0.76, 0.22
 _RAPID_SIDE = 1700
 _LINES_ASKED = 7
 
@@ -113,19 +115,42 @@ def _from_hocr(page: bytes) -> Iterator[Seen]:
         return
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=False)
     root = etree.fromstring(page, parser)
-    size, upright = 0.0, True
+    line = _HocrLine("")
     for element in root.iter("span") if root is not None else ():
         kind, title = element.get("class", ""), element.get("title", "")
-        numbers = {name: float(value) for name, value in _NUMBER.findall(title)}
         if kind in _LINES:
-            size = numbers.get("x_size", 0.0) * _TESSERACT_SIZE
-            upright = numbers.get("textangle", 0.0) % 180 == 0
-        box = _BBOX.search(title)
+            line = _HocrLine(title)
         text = "".join(element.itertext()).strip()
-        if kind == "ocrx_word" and box and text:
-            left, top, right, bottom = map(float, box.groups())
-            sure = numbers.get("x_wconf", 0.0) / 100
-            yield Seen(text, left, top, right, bottom, size or bottom - top, sure, upright)
+        if kind == "ocrx_word" and text:
+            yield from line.word(text, title)
+
+
+class _HocrLine:
+    """A line of Tesseract: its words are given the height of its font, not that of their ink."""
+
+    def __init__(self, title: str) -> None:
+        numbers = {name: float(value) for name, value in _NUMBER.findall(title)}
+        self._size = numbers.get("x_size", 0.0) * _TESSERACT_SIZE
+        self._upright = numbers.get("textangle", 0.0) % 180 == 0
+        box, base = _BBOX.search(title), _BASELINE.search(title)
+        self._base: tuple[float, float] | None = None
+        if box and base and self._size and self._upright:
+            slope = float(base[1])
+            self._base = slope, float(box[4]) + float(base[2]) - slope * float(box[1])
+
+    def word(self, text: str, title: str) -> Iterator[Seen]:
+        """The word, if its title tells a box."""
+        box = _BBOX.search(title)
+        if box is None:
+            return
+        left, top, right, bottom = map(float, box.groups())
+        if self._base is not None:
+            base = self._base[0] * (left + right) / 2 + self._base[1]
+            top, bottom = base - _ASCENT * self._size, base + _DESCENT * self._size
+        numbers = {name: float(value) for name, value in _NUMBER.findall(title)}
+        sure = numbers.get("x_wconf", 0.0) / 100
+        size = self._size or bottom - top
+        yield Seen(text, left, top, right, bottom, size, sure, self._upright)
 
 
 # --- RapidOCR ---------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ def document_of(
     """`elements` as a document; `turns` are those by which the pages were set upright."""
     document = DoclingDocument(name="document")
     for page in pages:
-        document.add_page(page_no=page.number, size=Size(width=page.width, height=page.height))
+        turn = turns.get(page.number)
+        width, height = turn.shown if turn is not None else (page.width, page.height)
+        document.add_page(page_no=page.number, size=Size(width=width, height=height))
     _fill(document, elements, turns)
     return document
 

@@ -25,7 +25,7 @@ class Turn:
     """How a page must be turned for its text to stand upright: quarter turns clockwise."""
 
     def __init__(self, quarters: int, width: float, height: float) -> None:
-        self.quarters, self._width, self._height = quarters, width, height
+        self.quarters, self.shown = quarters, (width, height)
         self.size = (height, width) if quarters % 2 else (width, height)
 
     @classmethod
@@ -40,7 +40,7 @@ class Turn:
 
     def box(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box on the turned page."""
-        return turned(self.quarters, self._width, self._height, Box(left, top, right, bottom))
+        return turned(self.quarters, *self.shown, Box(left, top, right, bottom))
 
     def back(self, box: Box) -> Box:
         """Where a box of the turned page lies on the page as it is shown."""

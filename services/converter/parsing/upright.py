@@ -16,6 +16,7 @@ _LIGHT_SIDE, _AROUND = 400, 15
 _EVEN, _DARKEST = 0.9, 60
 _LEAST_RULE = 0.05
 _SOLID = 0.88
+_RUN = 7
 _THICKEST_RULE = 0.004
 _MOST_RULES = 2000
 
@@ -24,7 +25,10 @@ Pixels = Any
 
 
 class Straight(Protocol):
-    """How a page was set straight."""
+    """How a page was set straight; `shown` is its size before that."""
+
+    @property
+    def shown(self) -> tuple[float, float]: ...
 
     def back(self, box: Box) -> Box:
         """Where a box of the straight page lies on the page as it is shown."""
@@ -34,16 +38,18 @@ class Straight(Protocol):
 class Frame(NamedTuple):
     """From the points of a page as it is shown to those of the page set straight, and back.
 
-    `matrix`: a, b, c, d, e, f of x' = ax + by + c, y' = dx + ey + f; `size`: of the straight page.
+    `matrix`: a, b, c, d, e, f of x' = ax + by + c, y' = dx + ey + f; `size`: of the straight page;
+    `shown`: of the page as it is shown.
     """
 
     matrix: tuple[float, float, float, float, float, float]
     size: tuple[float, float]
+    shown: tuple[float, float]
 
     @classmethod
     def of(cls, width: float, height: float) -> Self:
         """A page that stands straight."""
-        return cls((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), (width, height))
+        return cls((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), (width, height), (width, height))
 
     def turned(self, quarters: int) -> Self:
         """Turned clockwise by quarters."""
@@ -77,7 +83,7 @@ class Frame(NamedTuple):
         p, q, r, s, t, u = by
         matrix = (p * a + q * d, p * b + q * e, p * c + q * f + r,
                   s * a + t * d, s * b + t * e, s * c + t * f + u)  # fmt: skip
-        return type(self)(matrix, size)
+        return type(self)(matrix, size, self.shown)
 
     def back(self, box: Box) -> Box:
         """Where a box of the straight page lies on the page as it is shown."""
@@ -197,18 +203,24 @@ def without_rules(image: Image.Image) -> tuple[Image.Image, list[Rule]]:
         for number in range(1, min(count, _MOST_RULES)):
             left, top, width, height = (int(v) for v in stats[number][:4])
             if min(width, height) <= thickest:
-                rules.append(_rule(left, top, width, height))
-                part = labels[top : top + height, left : left + width] == number
-                over[top : top + height, left : left + width][part] = 255
+                part = slice(top, top + height), slice(left, left + width)
+                over[part][labels[part] == number] = 255
+                rules.append(_rule(left, top, ink[part]))
     if rules:
         grey[cv2.dilate(over, np.ones((3, 3), np.uint8)) > 0] = 255
     return Image.fromarray(grey), rules
 
 
-def _rule(left: int, top: int, width: int, height: int) -> Rule:
-    """Without its thickness, as layout wants it."""
+def _rule(left: int, top: int, ink: Pixels) -> Rule:
+    """Without its thickness, as layout wants it, and without the slack that was searched in."""
+    height, width = ink.shape
+    filled = ink.max(axis=0 if width >= height else 1).astype(np.float32)
+    solid = np.convolve(filled, np.ones(_RUN) / _RUN, mode="same") > _SOLID * 255
+    ends = np.flatnonzero(solid)
+    first, last = (int(ends[0]), int(ends[-1]) + 1) if ends.size else (0, filled.size)
+    first, last = max(0, first - _RUN // 2), min(filled.size, last + _RUN // 2)
     if width >= height:
         middle = top + height / 2
-        return Rule(left, middle, left + width, middle)
+        return Rule(left + first, middle, left + last, middle)
     middle = left + width / 2
-    return Rule(middle, top, middle, top + height)
+    return Rule(middle, top + first, middle, top + last)
