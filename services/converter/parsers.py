@@ -46,7 +46,7 @@ _BY_DOCLING = {
     EPUB: f"{_HTML}+epub-1",
     EML: f"{_HTML}+mail-1",
     MSG: f"{_HTML}+mail-1",
-    DOCX: "docx-1",
+    DOCX: "docx-2",
 }
 HEURISTIC_REVISION = 1
 _MODELS_REVISION = 1

@@ -9,18 +9,35 @@ from typing import Any
 
 from lxml import etree
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import DOCX
 from services.converter.parsing.archive import Archive
+from services.converter.parsing.embedded import embedded_files
+from services.converter.parsing.literal import span
 from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.marks import Marks
+from services.converter.parsing.office import part, properties, relations
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
-from services.converter.parsing.wordml import Styles, clean, notes, parse_xml, text_of
+from services.converter.parsing.word_chunks import unfold
+from services.converter.parsing.word_numbers import name_headings, write_labels
+from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of, value
+from services.converter.parsing.xml_paths import Paths
 from services.converter.settings import ParseOptions
 
-_DOCUMENT = "word/document.xml"
+_DOCUMENT, _NOTES, _STYLES = "word/document.xml", "word/footnotes.xml", "word/styles.xml"
+_TICKS = "☐☑☒ \t\n\xa0"
+# What docling takes for code, by its first word: a mark before that would hide it.
+_CODE = re.compile(
+    r"\s*(?:async\s+)?(?:def|class|if|elif|while|for|with|except|finally|try|catch|switch|function"
+    r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
+    re.DOTALL,
+)
+_ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)]) ")
+_LEAD = re.compile(rf"[{_TICKS}]*")
+_PLACES = frozenset({W + "p", W + "tr"})
 
 
 def parse_docx(path: Path, options: ParseOptions) -> Parse:
@@ -34,32 +51,75 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         if _DOCUMENT not in archive.names:
             raise Refusal("corrupt-document", "the container holds no document")
         root = parse_xml(archive.read(_DOCUMENT))
+        styles = part(archive, _STYLES)
+        name_headings(styles)
+        paths = Paths(root, _PLACES)
+        chunks = _unfold_chunks(archive, root, styles)
+        write_labels(root, styles, part(archive, "word/numbering.xml"))
         footnotes = {
-            **notes(_part(archive, "word/footnotes.xml"), "footnote"),
-            **notes(_part(archive, "word/endnotes.xml"), "endnote"),
+            **notes(part(archive, "word/footnotes.xml"), "footnote"),
+            **notes(part(archive, "word/endnotes.xml"), "endnote"),
         }
-        hidden = clean(root, Styles(_part(archive, "word/styles.xml")), footnotes)
+        hidden = clean(root, Styles(styles), footnotes)
         hidden += _side_parts(archive)
-        properties = _properties(archive)
-        content = _rezipped(archive, etree.tostring(root, xml_declaration=True, encoding="UTF-8"))
-    markdown = _convert(content)
+        facts = properties(archive)
+        files = embedded_files(archive)
+        marks = Marks()
+        _mark(root, paths, chunks, marks)
+        changed = {_DOCUMENT: root} if styles is None else {_DOCUMENT: root, _STYLES: styles}
+        content = _rezipped(archive, changed)
+    markdown, spans = marks.resolve(_convert(content))
+    if not markdown.strip():
+        markdown, spans = "".join(f"- {span(file.name)}\n" for file in files), ()
     if not markdown.strip():
         raise Refusal("empty-document", "the document has no visible text")
-    hidden += [HiddenText(kind="metadata", text=text) for text in properties.values()]
+    hidden += [HiddenText(kind="metadata", text=text) for text in facts.values()]
     meta = BodyMeta(
-        title=told_title(line(properties.get("title"))),
+        title=told_title(line(facts.get("title"))),
         language=UNKNOWN,
         media_type=DOCX,
-        author=line(properties.get("creator")) or None,
-        date=properties.get("created"),
+        author=line(facts.get("creator")) or None,
+        date=facts.get("created"),
     )
-    document = ParsedDocument(markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta)
-    return Parse(document)
+    document = ParsedDocument(
+        markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
+    )
+    return Parse(document, files=tuple(files))
 
 
-def _part(archive: Archive, name: str) -> Any | None:
-    data = archive.read(name)
-    return parse_xml(data) if data else None
+def _mark(root: Any, paths: Paths, chunks: dict[Any, str], marks: Marks) -> None:
+    """Put the mark of its place around the text of every paragraph; in tables of the row."""
+    ends: dict[Any, Any] = {}
+    for paragraph in root.iter(W + "p"):
+        texts = [
+            t for t in paragraph.iter(W + "t") if _is_word(t) and _paragraph_of(t) is paragraph
+        ]
+        if not texts or _CODE.match("".join(t.text for t in texts)):
+            continue
+        unit = next(iter(list(paragraph.iterancestors(W + "tr"))[-1:]), paragraph)
+        path = paths.of(unit)
+        place = (
+            Place(part=_DOCUMENT, path=path) if path else Place(part=chunks.get(paragraph, _NOTES))
+        )
+        # Blanks stay at the edge, where docling takes them off.
+        lead = _LEAD.match(texts[0].text)
+        texts[0].text = _put(texts[0].text, lead.end() if lead else 0, marks.mark(place))
+        ends[unit] = texts[-1]
+    for last in ends.values():
+        last.text = _put(last.text, len(last.text.rstrip()), Marks.END)
+
+
+def _put(text: str, at: int, mark: str) -> str:
+    return text[:at] + mark + text[at:]
+
+
+def _is_word(text: Any) -> bool:
+    """Not blank, nor a box to tick, by which docling knows a form."""
+    return bool(text.text and text.text.strip(_TICKS))
+
+
+def _paragraph_of(text: Any) -> Any:
+    return next(text.iterancestors(W + "p"))
 
 
 def _side_parts(archive: Archive) -> list[HiddenText]:
@@ -67,41 +127,40 @@ def _side_parts(archive: Archive) -> list[HiddenText]:
     hidden: list[HiddenText] = []
     for name in sorted(archive.names):
         if re.fullmatch(r"word/comments\w*\.xml", name):
-            root = _part(archive, name)
+            root = part(archive, name)
             hidden += [HiddenText(kind="comment", text=t) for c in root or () if (t := text_of(c))]
         elif re.fullmatch(r"word/(header|footer)\d*\.xml", name):
-            text = text_of(_part(archive, name))
+            text = text_of(part(archive, name))
             hidden += [HiddenText(kind="notes", text=text)] if text else []
     return hidden
 
 
-def _properties(archive: Archive) -> dict[str, str]:
-    """Core, extended and custom properties with text, by their local name."""
-    found: dict[str, str] = {}
-    for name in ("docProps/core.xml", "docProps/app.xml", "docProps/custom.xml"):
-        for element in _part(archive, name) or ():
-            text = re.sub(r"\s+", " ", "".join(element.itertext())).strip()
-            key = element.get("name") or etree.QName(element).localname
-            if text and key not in _BORING:
-                found.setdefault(key, text[:2000])
-    return found
-
-
-_BORING = frozenset({
-    "Template", "TotalTime", "Pages", "Words", "Characters", "Application", "DocSecurity", "Lines",
-    "Paragraphs", "ScaleCrop", "LinksUpToDate", "CharactersWithSpaces", "SharedDoc", "AppVersion",
-    "HyperlinksChanged", "HeadingPairs", "TitlesOfParts", "revision", "modified", "lastPrinted",
-})  # fmt: skip
-
-
-def _rezipped(archive: Archive, document: bytes) -> io.BytesIO:
-    """The container with the changed document; pictures are left out, docling reads none."""
+def _rezipped(archive: Archive, changed: dict[str, Any]) -> io.BytesIO:
+    """The container with its changed parts; docling reads no embedded files."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
         for name in dict.fromkeys(archive.names):
-            copy.writestr(name, document if name == _DOCUMENT else archive.read(name))
+            if name in changed:
+                data = etree.tostring(changed[name], xml_declaration=True, encoding="UTF-8")
+            else:
+                data = archive.read(name)
+            copy.writestr(name, data)
     out.seek(0)
     return out
+
+
+def _unfold_chunks(archive: Archive, root: Any, styles: Any | None) -> dict[Any, str]:
+    targets = {r.id: r.target for r in relations(archive, _DOCUMENT)}
+    headings: dict[int, str] = {}
+    for style in () if styles is None else styles.iter(W + "style"):
+        match = re.fullmatch(r"heading (\d)", value(style, "name") or "", re.IGNORECASE)
+        if match:
+            headings.setdefault(int(match[1]), style.get(W + "styleId") or "")
+
+    def read(key: str) -> tuple[str, bytes]:
+        return targets.get(key, ""), archive.read(targets.get(key, ""))
+
+    return unfold(root, read, headings)
 
 
 @cache
@@ -119,4 +178,38 @@ def _convert(content: io.BytesIO) -> str:
     result = _converter().convert(stream, raises_on_error=False)
     if result.status != ConversionStatus.SUCCESS:
         raise Refusal("corrupt-document", "the document cannot be read")
-    return to_markdown(result.document)
+    return _parted(to_markdown(result.document))
+
+
+def _parted(markdown: str) -> str:
+    """Tables and lists in the form that readers of Markdown expect of them.
+
+    Docling leaves no blank line between an item and a table after it, indents only the first line
+    of a table in a list, and indents an item that skips a level so far that it would be code.
+    """
+    lines: list[str] = []
+    levels: list[tuple[int, int]] = []
+    fence = False
+    for text in markdown.split("\n"):
+        fence ^= text.lstrip().startswith("```")
+        item = None if fence else _ITEM.match(text)
+        row = not fence and text.lstrip(" ").startswith("|")
+        before = lines[-1] if lines else ""
+        if before and text and not fence and row != before.startswith("|"):
+            lines.append("")
+        if item:
+            lines.append(" " * _indent(levels, len(item[1])) + text.lstrip(" "))
+            continue
+        if text and not text.startswith(" "):
+            levels.clear()
+        lines.append(text.lstrip(" ") if row else text)
+    return "\n".join(lines)
+
+
+def _indent(levels: list[tuple[int, int]], told: int) -> int:
+    """How far an item is to be indented; `levels`: the open ones, as told and as written."""
+    while levels and levels[-1][0] > told:
+        levels.pop()
+    if not levels or levels[-1][0] < told:
+        levels.append((told, levels[-1][1] + 4 if levels else 0))
+    return levels[-1][1]

@@ -46,11 +46,14 @@ def parse_xml(data: bytes) -> Any:
         remove_pis=True,
     )
     try:
-        return etree.fromstring(data, parser)
+        root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         if "depth" in str(error).lower():
             raise Refusal("too-deep", "elements nested too deeply") from error
         raise Refusal("corrupt-document", "a part is not well-formed XML") from error
+    if root.getroottree().docinfo.doctype:
+        raise Refusal("corrupt-document", "a part declares a document type")
+    return root
 
 
 def text_of(element: Any) -> str:
@@ -78,24 +81,25 @@ class Styles:
             properties = style.find(W + "rPr")
             if properties is not None:
                 yield properties
-            style_id = _value(style, "basedOn")
+            style_id = value(style, "basedOn")
 
     def is_contents(self, style_id: str | None) -> bool:
         """A line of a table of contents: Word keeps this style's name in every language."""
         style = self._styles.get(style_id)
         return style is not None and bool(
-            re.fullmatch(r"toc \d+", _value(style, "name") or "", re.I)
+            re.fullmatch(r"toc \d+", value(style, "name") or "", re.I)
         )
 
 
 def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenText]:
     """Change the document in place; return what was hidden in it."""
     hidden: list[HiddenText] = []
+    _fill_fields(root)
     _take_revisions(root, hidden)
     _take_far_shapes(root, hidden)
     _take_alt_texts(root, hidden)
     for paragraph in list(root.iter(W + "p")):
-        style_id = _value(paragraph.find(W + "pPr"), "pStyle")
+        style_id = value(paragraph.find(W + "pPr"), "pStyle")
         if styles.is_contents(style_id):
             _remove(paragraph)
             continue
@@ -111,7 +115,8 @@ def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenTe
     return hidden
 
 
-def _value(parent: Any | None, name: str) -> str | None:
+def value(parent: Any | None, name: str) -> str | None:
+    """The attribute `w:val` of a child, None if there is none."""
     child = None if parent is None else parent.find(W + name)
     return None if child is None else child.get(W + "val")
 
@@ -133,6 +138,26 @@ def _take_revisions(root: Any, hidden: list[HiddenText]) -> None:
         if element.getparent() is not None and element.getparent().tag != W + "rPr":
             _keep(hidden, "tracked-change", text_of(element))
             _remove(element)
+
+
+def _fill_fields(root: Any) -> None:
+    """Choices and ticks of old forms, which stand in the field and in no text."""
+    for field in root.iter(W + "ffData"):
+        run = next(field.iterancestors(W + "r"), None)
+        choices = field.find(W + "ddList")
+        tick = field.find(W + "checkBox")
+        text = ""
+        if choices is not None:
+            entries = [entry.get(W + "val") or "" for entry in choices.iter(W + "listEntry")]
+            told = value(choices, "result") or value(choices, "default") or "0"
+            chosen = int(told) if told.isdecimal() and len(told) < 6 else 0
+            text = entries[chosen] if chosen < len(entries) else ""
+        elif tick is not None:
+            state = tick.find(W + "checked")
+            state = state if state is not None else tick.find(W + "default")
+            text = "☒" if _is_on(state) else "☐"
+        if text and run is not None:
+            etree.SubElement(run, W + "t").text = text
 
 
 def _take_far_shapes(root: Any, hidden: list[HiddenText]) -> None:
@@ -174,7 +199,7 @@ def _hidden_run(
     own = run.find(W + "rPr")
     chain = [
         *([own] if own is not None else []),
-        *styles.chain(_value(own, "rStyle")),
+        *styles.chain(value(own, "rStyle")),
         *styles.chain(style_id),
     ]
     if any(_is_on(_nearest(chain, name)) for name in ("vanish", "webHidden", "specVanish")):

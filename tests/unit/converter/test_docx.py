@@ -1,0 +1,219 @@
+"""Word documents by docling, with what it does not know prepared before."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+from docx.enum.style import WD_STYLE_TYPE
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
+from lxml import etree
+
+from contracts.artifacts import Place
+from kernel.errors import Refusal
+from services.converter.parsing.docx import parse_docx
+from services.converter.parsing.result import Parse
+from services.converter.parsing.word_numbers import numeral
+from services.converter.settings import ParseOptions
+
+
+def parse(document: Any, tmp_path: Path) -> Parse:
+    document.save(str(tmp_path / "a.docx"))
+    return parse_docx(tmp_path / "a.docx", ParseOptions())
+
+
+def element(tag: str, **attributes: str) -> Any:
+    made = OxmlElement(tag)
+    for name, value in attributes.items():
+        made.set(qn(f"w:{name}"), value)
+    return made
+
+
+def numbered(document: Any, *levels: tuple[str, str]) -> None:
+    """A list `77` whose levels have these forms and texts."""
+    abstract = element("w:abstractNum", abstractNumId="77")
+    for number, (form, text) in enumerate(levels):
+        level = element("w:lvl", ilvl=str(number))
+        level.append(element("w:start", val="1"))
+        level.append(element("w:numFmt", val=form))
+        level.append(element("w:lvlText", val=text))
+        abstract.append(level)
+    numbering = document.part.numbering_part.element
+    numbering.insert(0, abstract)
+    num = element("w:num", numId="77")
+    num.append(element("w:abstractNumId", val="77"))
+    numbering.append(num)
+
+
+def item(document: Any, text: str, level: int, style: str | None = None) -> None:
+    own = element("w:numPr")
+    own.append(element("w:ilvl", val=str(level)))
+    own.append(element("w:numId", val="77"))
+    document.add_paragraph(text, style=style)._p.get_or_add_pPr().append(own)
+
+
+def test_every_paragraph_and_row_has_its_path(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_heading("Глава", 1)
+    document.add_paragraph("  two words  ")
+    table = document.add_table(2, 2)
+    for number, cell in enumerate(c for row in table.rows for c in row.cells):
+        cell.text = f"cell {number}"
+    parsed = parse(document, tmp_path).document
+    assert parsed.markdown.startswith("## Глава\n\ntwo words\n\n| cell 0 | cell 1 |\n| - | - |\n")
+    data = parsed.markdown.encode()
+    with zipfile.ZipFile(tmp_path / "a.docx") as archive:
+        root = etree.fromstring(archive.read("word/document.xml"))
+    found = []
+    for span in parsed.spans:
+        assert span.place.part == "word/document.xml"
+        (there,) = root.xpath(span.place.path or "", namespaces=root.nsmap)
+        words = " ".join("".join(there.itertext()).split())
+        text = data[span.byte_start : span.byte_end].decode()
+        assert text.replace(" | ", "") == words
+        found.append(text)
+    assert found == ["Глава", "two words", "cell 0 | cell 1", "cell 2 | cell 3"]
+
+
+def test_labels_that_are_words_stay_in_the_text(tmp_path: Path) -> None:
+    document = docx.Document()
+    numbered(document, ("decimal", "§ %1"), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))
+    for text, level, style in (
+        ("Scope", 0, "Heading 1"), ("First.", 1, None), ("letter", 2, None), ("letter", 2, None),
+        ("Terms", 0, "Heading 1"), ("Second.", 1, None),
+    ):  # fmt: skip
+        item(document, text, level, style)
+    assert parse(document, tmp_path).document.markdown.split("\n\n") == [
+        "## § 1 Scope", "1.1 First.", "(a) letter", "(b) letter", "## § 2 Terms", "2.1 Second.",
+    ]  # fmt: skip
+
+
+def test_roman_headings_keep_their_numbers(tmp_path: Path) -> None:
+    document = docx.Document()
+    numbered(document, ("upperRoman", "%1."))
+    for _ in range(4):
+        item(document, "Part", 0, "Heading 1")
+    assert "## IV. Part" in parse(document, tmp_path).document.markdown
+
+
+def test_plain_lists_stay_lists(tmp_path: Path) -> None:
+    document = docx.Document()
+    numbered(document, ("decimal", "%1."), ("bullet", "•"))
+    for text, level in (("a", 0), ("b", 1), ("c", 0)):
+        item(document, text, level)
+    assert parse(document, tmp_path).document.markdown.rstrip() == "1. a\n    - b\n2. c"
+
+
+@pytest.mark.parametrize("name", ["Überschrift 2", "Заголовок 2", "Naslov 2", "Заглавие 2"])
+def test_styles_of_headings_in_other_languages(tmp_path: Path, name: str) -> None:
+    document = docx.Document()
+    style = document.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Topic", style=style)
+    assert parse(document, tmp_path).document.markdown.rstrip() == "### Topic"
+
+
+def test_a_table_after_a_list_stands_apart(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph("item", style="List Bullet")
+    document.add_table(1, 2).cell(0, 0).text = "cell"
+    document.add_paragraph("item", style="List Bullet")
+    markdown = parse(document, tmp_path).document.markdown
+    assert "- item\n\n| cell |  |\n| - | - |\n\n- item" in markdown
+
+
+def test_choices_and_ticks_of_forms_are_text(tmp_path: Path) -> None:
+    document = docx.Document()
+    run = document.add_paragraph("Choice: ").add_run()
+    begin = element("w:fldChar", fldCharType="begin")
+    data = element("w:ffData")
+    choices = element("w:ddList")
+    choices.append(element("w:result", val="1"))
+    for text in ("red", "green"):
+        choices.append(element("w:listEntry", val=text))
+    data.append(choices)
+    begin.append(data)
+    run._r.append(begin)
+    assert parse(document, tmp_path).document.markdown.rstrip() == "Choice: green"
+
+
+def with_part(path: Path, body: bytes, parts: dict[str, bytes]) -> Path:
+    """The container with `body` at the start of the document and more parts."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    main = entries["word/document.xml"]
+    at = main.index(b"<w:body>") + len(b"<w:body>")
+    entries["word/document.xml"] = main[:at] + body + main[at:]
+    types = entries["[Content_Types].xml"]
+    html = b'<Default Extension="html" ContentType="text/html"/></Types>'
+    entries["[Content_Types].xml"] = types.replace(b"</Types>", html)
+    relations = entries["word/_rels/document.xml.rels"]
+    chunk = (
+        b'<Relationship Id="chunk" Target="page.html" Type="http://schemas.openxmlformats.org/'
+        b'officeDocument/2006/relationships/aFChunk"/></Relationships>'
+    )
+    if body:
+        entries["word/_rels/document.xml.rels"] = relations.replace(b"</Relationships>", chunk)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in {**entries, **parts}.items():
+            archive.writestr(name, data)
+    path.write_bytes(buffer.getvalue())
+    return path
+
+
+def test_pages_put_into_a_document_are_part_of_it(tmp_path: Path) -> None:
+    docx.Document().save(str(tmp_path / "a.docx"))
+    body = (
+        b'<w:altChunk xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/'
+        b'relationships" r:id="chunk"/>'
+    )
+    page = (
+        "<h1>Topic</h1><p>text<!-- c --></p><p hidden>unseen</p>"
+        "<table><tr><td>a</td><td>b</td></tr></table>"
+    )
+    path = with_part(tmp_path / "a.docx", body, {"word/page.html": page.encode()})
+    parsed = parse_docx(path, ParseOptions()).document
+    assert parsed.markdown.rstrip() == "## Topic\n\ntext\n\n| a | b |\n| - | - |"
+    assert {span.place for span in parsed.spans} == {Place(part="word/page.html")}
+
+
+def test_embedded_files_become_files_of_the_parse(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph("text")
+    document.save(str(tmp_path / "a.docx"))
+    path = with_part(tmp_path / "a.docx", b"", {"word/embeddings/b.pdf": b"%PDF-1.4 x"})
+    parsed = parse_docx(path, ParseOptions())
+    assert [(file.name, file.data) for file in parsed.files] == [("b.pdf", b"%PDF-1.4 x")]
+
+
+def test_a_document_of_files_only_names_them(tmp_path: Path) -> None:
+    docx.Document().save(str(tmp_path / "a.docx"))
+    path = with_part(tmp_path / "a.docx", b"", {"word/embeddings/b.pdf": b"%PDF-1.4 x"})
+    assert parse_docx(path, ParseOptions()).document.markdown == "- b.pdf\n"
+
+
+def test_a_document_type_behind_a_long_comment_is_refused(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.save(str(tmp_path / "a.docx"))
+    bomb = b"<!--" + b"x" * 70_000 + b'--><!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
+    path = with_part(tmp_path / "a.docx", b"", {"word/document.xml": bomb})
+    with pytest.raises(Refusal) as refused:
+        parse_docx(path, ParseOptions())
+    assert refused.value.code == "corrupt-document"
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "expected"),
+    [
+        (4, "lowerRoman", "iv"),
+        (28, "upperLetter", "BB"),
+        (3, "russianLower", "в"),
+        (7, "decimalZero", "07"),
+        (10**9, "upperRoman", "MMMMMMMMMCMXCIX"),
+    ],
+)
+def test_numbers_of_word(number: int, form: str, expected: str) -> None:
+    assert numeral(number, form) == expected
