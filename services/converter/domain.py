@@ -41,8 +41,9 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     text, edits = cleaned(parsed.markdown)
     plain = marked(split(text))
     media_type = parsed.meta.media_type
-    quiet = _quiet(without_page_edges(plain), media_type)
-    lines = _settled(_headed(quiet, media_type), media_type) or formed(plain)
+    paged = formed(marked(without_page_edges(plain)))
+    quiet = _quiet(paged, media_type)
+    lines = _settled(paged, _headed(quiet, media_type), media_type) or formed(plain)
     # `Chapter I`, which was found to be a heading, is the title of no law.
     found = _first_heading(quiet) or name_of_law(lines)
     title = parsed.meta.title or found or fallback_title.strip()[:500]
@@ -51,7 +52,7 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
 
 
 def _quiet(lines: Sequence[Line], media_type: str) -> list[Line]:
-    return formed(without_noise(formed(marked(lines)), media_type))
+    return formed(without_noise(lines, media_type))
 
 
 def _headed(lines: list[Line], media_type: str) -> list[Line]:
@@ -59,13 +60,13 @@ def _headed(lines: list[Line], media_type: str) -> list[Line]:
     return law if law is not None else recover_paper(lines)
 
 
-def _settled(lines: list[Line], media_type: str) -> list[Line]:
+def _settled(before: list[Line], lines: list[Line], media_type: str) -> list[Line]:
     """Another round changes nothing: what a heading or a gap uncovers is seen to as well."""
     for _ in range(_MOST_ROUNDS):
-        before = [line.text for line in lines]
-        lines = _headed(_quiet(lines, media_type), media_type)
-        if [line.text for line in lines] == before:
+        if [line.text for line in lines] == [line.text for line in before]:
             break
+        before = lines
+        lines = _headed(_quiet(formed(marked(lines)), media_type), media_type)
     return lines
 
 

@@ -20,12 +20,18 @@ LONGEST_HEADING = 200
 
 def is_heading(line: Line) -> bool:
     """Whether a line of the canonical form is an ATX heading."""
-    return not line.code and _HEADING.match(line.text) is not None
+    return line.text.startswith("#") and not line.code and _HEADING.match(line.text) is not None
 
 
 def formed(lines: Sequence[Line]) -> list[Line]:
     """Headings and blank lines in one form; code keeps all but trailing blanks of its lines."""
-    return spaced(_with_atx([line.cut(0, len(line.text.rstrip(" \t"))) for line in lines]))
+    return spaced(_with_atx([_without_blanks(line) for line in lines]))
+
+
+def _without_blanks(line: Line) -> Line:
+    if line.text[-1:] not in (" ", "\t"):
+        return line
+    return line.cut(0, len(line.text.rstrip(" \t")))
 
 
 def marked(lines: Sequence[Line]) -> list[Line]:

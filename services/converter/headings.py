@@ -142,7 +142,9 @@ def legal_mark(text: str) -> Mark | None:
 
     The word must start with a capital, or stand behind its number: `5. člen`.
     """
-    match = _NUMBER_FIRST.match(text) or (_MARK.match(text) if _capital(text) else None)
+    match = _MARK.match(text) if _capital(text) else None
+    if match is None and text[:1].isalnum():
+        match = _NUMBER_FIRST.match(text)
     if match is None:
         sole = _SOLE.match(text)
         return _mark(text, ARTICLE, _ARTICLE_RANK, (1, ""), sole.end()) if sole else None

@@ -35,6 +35,8 @@ _MOST_LINES = 3
 _SHORT = 160
 """Characters of text that an entry of a list of contents may have."""
 _RANK_OF_TOPICS = 5.5
+_MARKUP = "#*_\\ \t"
+_ROMAN_LETTERS = "IVXLCDMІХМС"
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])")
 _ESCAPE = re.compile(r"\\(?=[.)(\-–#>+\[\]])")
 _NO_PROSE = re.compile(r"[|>`~]|[-*+] |\d{1,9}[.)] ")
@@ -161,6 +163,9 @@ class _Law:
         if line.code or not line.text:
             return None
         if line.text.startswith(("    ", "\t")) and not self._indented:
+            return None
+        first = line.text.lstrip(_MARKUP)[:1]
+        if not (first.isupper() or first.isdigit() or first == "§"):
             return None
         known, bare = _known_and_bare(line)
         mark = legal_mark(bare.text)
@@ -350,7 +355,8 @@ class _Law:
         starts = {item.line for item in self._items}
         found: list[Item] = []
         for number, line in enumerate(self._lines):
-            if line.code or not line.text or number in starts:
+            first = line.text.lstrip(_MARKUP)[:1]
+            if line.code or first not in _ROMAN_LETTERS or not first or number in starts:
                 continue
             known, bare = _known_and_bare(line)
             mark = roman_mark(bare.text)
@@ -373,9 +379,9 @@ class _Law:
 
     def _add_named(self) -> None:
         leaves = [item.line for item in self._items if item.is_leaf] or [0]
-        starts = {item.line for item in self._items}
+        taken = {item.line for item in self._items} | self._taken
         for number, line in enumerate(self._lines):
-            if line.code or not line.text or number in starts or number in self._taken:
+            if line.code or not 3 < len(line.text) < 100 or number in taken:
                 continue
             known, bare = _known_and_bare(line)
             if not named_part(bare.text) or not bare.text[0].isalpha():
@@ -468,10 +474,10 @@ def _bare(line: Line) -> Line:
     if "*" not in line.text and "_" not in line.text and "\\" not in line.text:
         return line
     marks: list[tuple[int, int]] = []
-    for match in _EMPHASIS.finditer(line.text):
+    for match in _EMPHASIS.finditer(line.text, 0, LONGEST_TITLE):
         size = len(match[1])
         marks += [(match.start(), match.start() + size), (match.end() - size, match.end())]
-    marks += [match.span() for match in _ESCAPE.finditer(line.text)]
+    marks += [match.span() for match in _ESCAPE.finditer(line.text, 0, LONGEST_TITLE)]
     return line.without(sorted(marks)).stripped()
 
 

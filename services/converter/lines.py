@@ -51,6 +51,8 @@ class Line(NamedTuple):
     def stripped(self) -> Self:
         """Without blanks at the ends."""
         text = self.text.strip()
+        if len(text) == len(self.text):
+            return self
         start = len(self.text) - len(self.text.lstrip())
         return self.cut(start, start + len(text))
 
