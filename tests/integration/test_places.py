@@ -3,16 +3,17 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
 from contracts.artifacts import Place, Span, SpanMap
-from contracts.events import Converted, Erased, Parsed, ScanVerdict
+from contracts.events import Converted, Erased, Event, Parsed, ScanVerdict
 from kernel.blobs import Blobs
 from kernel.db import pool
-from kernel.log import Log
+from kernel.log import Log, Pending
 from kernel.testing import first, received
 from kernel.web import add_problem_handlers
 from services.search.documents import Documents
@@ -37,7 +38,7 @@ class World:
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://search"
         )
-        self.receipt = received("Закон 1.pdf")
+        self.receipt, self.job = received("Закон 1.pdf"), uuid4()
 
     async def begin(self, *, spans: bool = True) -> None:
         self.receipt = self.receipt.model_copy(
@@ -64,8 +65,13 @@ class World:
                 language="sr", spans_sha256=map_ if spans else None,
             ),
         ):  # fmt: skip
-            await self.log.append([first(event)])
+            await self.add(event)
         await self.fold()
+
+    async def add(self, event: Event) -> None:
+        """An event of the one job."""
+        pending = first(event)
+        await self.log.append([Pending(event, pending.event_id, self.job, "t")])
 
     async def fold(self) -> None:
         await self.projection._sql.start(self.log.pool)
@@ -125,7 +131,7 @@ async def test_the_original_of_a_text_in_review_is_not_given_out(world: World) -
         **ids, subject="converted", text_sha256="b" * 64, verdict="quarantine", score=0.5,
         ruleset="r",
     )  # fmt: skip
-    await world.log.append([first(verdict)])
+    await world.add(verdict)
     await world.fold()
     reply = await world.get("source")
     assert (reply.status_code, reply.json()["type"]) == (404, "urn:kb:problem:no-body")
@@ -136,6 +142,6 @@ async def test_an_erased_original_is_gone(world: World) -> None:
     await world.blobs.delete(world.receipt.source_id)
     reply = await world.get("source")
     assert (reply.status_code, reply.json()["type"]) == (410, "urn:kb:problem:no-source")
-    await world.log.append([first(Erased(**world.receipt.ids, reason="request", blobs=1))])
+    await world.add(Erased(**world.receipt.ids, reason="request", blobs=1))
     await world.fold()
     assert (await world.get("places")).status_code == 404
