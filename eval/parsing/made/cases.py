@@ -15,6 +15,7 @@ from eval.parsing.made.model import (
     law,
     long_table,
     paper,
+    regulation,
     report,
     tables,
 )
@@ -84,6 +85,11 @@ def _pdfs(folder: Path, some: list[Words]) -> list[Case]:
     cases = []
     for words in WORDS:
         cases.append(_case(folder, "pdf report", "pdf", report(words), pdf.write_pdf))
+        form = regulation(words)
+        cases.append(_case(folder, "pdf regulation", "pdf", form, pdf.write_pdf, skip={"items"}))
+        cases.append(
+            _case(folder, "docx regulation", "docx", form, office.write_docx, skip={"items"})
+        )
         cases.append(_case(folder, "pdf law", "pdf", law(words), pdf.write_pdf))
     for words in some:
         document = report(words, numbered=False)

@@ -1,5 +1,6 @@
 """A document as its author meant it, and the Markdown that it should become. Pure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -19,6 +20,14 @@ class Heading:
 @dataclass(frozen=True)
 class Paragraph:
     text: str
+
+
+@dataclass(frozen=True)
+class Centred(Heading):
+    """A heading of a law as printed: the label in the middle, its title bold on a line below."""
+
+    label: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,8 @@ def _markdown(block: Block) -> str:
         case Heading(level, text):
             return f"{'#' * level} {text}"
         case Paragraph(text):
-            return text
+            # `1. ` would begin a list.
+            return re.sub(r"^(\d+)\.", r"\1\\.", text)
         case Grid():
             lines = [f"| {' | '.join(row)} |" for row in block.full]
             return "\n".join([lines[0], f"|{' --- |' * len(block.rows[0])}", *lines[1:]])
@@ -124,6 +134,28 @@ def law(words: Words) -> Made:
             blocks.append(Heading(3, f"{article} {next(numbers)}: {part}"))
             blocks += [Paragraph(f"({n}) {next(text).text}") for n in (1, 2)]
     return Made(f"law-{words.language}", words.language, tuple(blocks), words.running)
+
+
+def regulation(words: Words) -> Made:
+    """A law in the form of the Official Journal: nothing is larger than the text.
+
+    The heading is label and title together, whatever sign joins them.
+    """
+    text = _prose(words)
+    chapter, article = words.law
+    blocks: list[Block] = [Heading(1, words.title), next(text)]
+    numbers = count(1)
+
+    def headed(level: int, label: str, title: str) -> Centred:
+        return Centred(level, f"{label} {title}", label, title)
+
+    for roman, parts in (("I", words.parts[:3]), ("II", words.parts[3:])):
+        blocks.append(headed(2, f"{chapter} {roman}".upper(), parts[0].upper()))
+        for part in parts[1:]:
+            blocks.append(headed(3, f"{article} {next(numbers)}", part))
+            blocks += [Paragraph(f"{n}. {next(text).text}") for n in (1, 2)]
+            blocks += [Paragraph(f"({x}) {words.items[n]};") for n, x in enumerate("abc")]
+    return Made(f"regulation-{words.language}", words.language, tuple(blocks))
 
 
 def long_table(words: Words, rows: int = 70) -> Made:

@@ -5,18 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from eval.parsing.made.model import Block, Grid, Heading, Items, Made, Paragraph
+from eval.parsing.made.model import Block, Centred, Grid, Heading, Items, Made, Paragraph
 from eval.parsing.made.texts import Words
 
 
 def write_docx(made: Made, path: Path) -> None:
     """Heading styles, a table grid, list styles, running head in the page header."""
     from docx import Document
+    from docx.enum.text import WD_ALIGN_PARAGRAPH
 
     document = Document()
     document.sections[0].header.paragraphs[0].text = made.running
     for block in made.blocks:
         match block:
+            case Centred(_, _, label, title):
+                for text, bold in ((label, False), (title, True)):
+                    line = document.add_paragraph("")
+                    line.alignment = WD_ALIGN_PARAGRAPH.CENTER
+                    line.add_run(text).bold = bold
             case Heading(level, text):
                 document.add_heading(text, level)
             case Paragraph(text):

@@ -2,11 +2,13 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eval.parsing.made.model import Grid, Heading, Items, Made, Paragraph
+from reportlab.platypus import Flowable, Paragraph
+
+from eval.parsing.made import model
+from eval.parsing.made.model import Centred, Grid, Heading, Items, Made
 
 _FOLDERS = ("/usr/share/fonts/truetype/dejavu", "/usr/share/fonts/truetype/liberation")
 _FACES = {
@@ -22,7 +24,7 @@ def write_pdf(
 ) -> None:
     """A4 pages with running head, page number and the footnote below the first page.
 
-    `hyphens`: words are cut at line ends, and `fi` and `fl` are ligatures.
+    `hyphens`: as TeX sets text: words cut at line ends, `fi` and `fl` as one letter, no blanks.
 
     Raises:
         FileNotFoundError: the fonts are not on this machine.
@@ -33,11 +35,17 @@ def write_pdf(
     document = BaseDocTemplate(str(path), pagesize=(595, 842), title=made.title)
     document.addPageTemplates(_templates(made, columns, regular))
     width = (455 - 22 * (columns - 1)) / columns
-    cut = partial(_hyphenated, font=regular, width=width) if hyphens else str
-    document.build(list(_flowables(made, columns, (regular, bold), cut)))
+
+    def body(text: str) -> Any:
+        if hyphens:
+            return _Words(_hyphenated(text, font=regular, width=width), regular)
+        style = _style("body", regular, 10, spaceAfter=7, alignment=4 if columns > 1 else 0)
+        return Paragraph(text, style)
+
+    document.build(list(_flowables(made, columns, (regular, bold), body)))
 
 
-def _hyphenated(text: str, *, font: str, width: float) -> str:
+def _hyphenated(text: str, *, font: str, width: float) -> list[str]:
     """Lines filled to the last letter, by cutting words with three letters or more either side."""
     from reportlab.pdfbase.pdfmetrics import stringWidth
 
@@ -54,7 +62,7 @@ def _hyphenated(text: str, *, font: str, width: float) -> str:
         cut = max((n for n in places if fits(f"{line} {word[:n]}-")), default=0)
         lines.append(f"{line} {word[:cut]}-" if cut else line)
         line = word[cut:]
-    return "<br/>".join([*lines, line])
+    return [*lines, line]
 
 
 def _templates(made: Made, columns: int, font: str) -> list[Any]:
@@ -85,22 +93,23 @@ def _templates(made: Made, columns: int, font: str) -> list[Any]:
 
 
 def _flowables(
-    made: Made, columns: int, fonts: tuple[str, str], cut: Callable[[str], str]
+    made: Made, columns: int, fonts: tuple[str, str], body: Callable[[str], Any]
 ) -> Iterator[Any]:
     from reportlab.platypus import FrameBreak, Spacer
-    from reportlab.platypus import Paragraph as Text
 
     regular, bold = fonts
-    body = _style("body", regular, 10, spaceAfter=7, alignment=4 if columns > 1 else 0)
     for block in made.blocks:
         match block:
+            case Centred(_, _, label, title):
+                yield Paragraph(label, _style("label", regular, 10, spaceBefore=9, alignment=1))
+                yield Paragraph(title, _style("title", bold, 10, spaceAfter=5, alignment=1))
             case Heading(level, text):
                 size = 10 if made.bold_headings and level > 1 else _SIZES[level]
-                yield Text(text, _style(f"h{level}", bold, size, spaceBefore=9, spaceAfter=5))
+                yield Paragraph(text, _style(f"h{level}", bold, size, spaceBefore=9, spaceAfter=5))
                 if level == 1 and columns > 1:
                     yield FrameBreak()
-            case Paragraph(text):
-                yield Text(cut(text), body)
+            case model.Paragraph(text):
+                yield body(text)
             case Items(entries, numbered):
                 yield _listed(entries, numbered, regular)
                 yield Spacer(1, 7)
@@ -108,6 +117,35 @@ def _flowables(
                 wide = columns > 1 or len(block.rows[0]) > 6
                 yield _table(block, regular, bold, 7.5 if wide else 9)
                 yield Spacer(1, 9)
+
+
+class _Words(Flowable):  # type: ignore[misc]
+    """Lines of single words at their places, without blanks between them, as TeX sets them."""
+
+    def __init__(self, lines: list[str], font: str, below: float = 7) -> None:
+        super().__init__()
+        self._lines, self._font, self._below = lines, font, below
+
+    def wrap(self, width: float, height: float) -> tuple[float, float]:
+        return width, 13 * len(self._lines) + self._below
+
+    def split(self, width: float, height: float) -> "list[_Words]":
+        fit = int(height // 13)
+        if not fit:
+            return []
+        parts = (self._lines[:fit], 0.0), (self._lines[fit:], self._below)
+        return [_Words(lines, self._font, gap) for lines, gap in parts]
+
+    def draw(self) -> None:
+        from reportlab.pdfbase.pdfmetrics import stringWidth
+
+        self.canv.setFont(self._font, 10)
+        blank = stringWidth(" ", self._font, 10)
+        for n, line in enumerate(self._lines, 1):
+            x = 0.0
+            for word in line.split():
+                self.canv.drawString(x, 13 * (len(self._lines) - n) + self._below + 3, word)
+                x += stringWidth(word, self._font, 10) + blank
 
 
 def _style(name: str, font: str, size: float, **more: Any) -> Any:
@@ -118,13 +156,12 @@ def _style(name: str, font: str, size: float, **more: Any) -> Any:
 
 def _listed(entries: tuple[tuple[int, str], ...], numbered: bool, font: str) -> Any:
     from reportlab.platypus import ListFlowable, ListItem
-    from reportlab.platypus import Paragraph as Text
 
     parts: list[Any] = []
     for at, (depth, text) in enumerate(entries):
         if depth == 1:
             below = tuple((d - 1, t) for d, t in _below(entries[at + 1 :]))
-            inner = [Text(text, _style("item", font, 10))]
+            inner = [Paragraph(text, _style("item", font, 10))]
             parts.append(ListItem([*inner, _listed(below, False, font)] if below else inner))
     kind: dict[str, Any] = (
         {"bulletType": "1", "bulletFormat": "%s."}
@@ -143,7 +180,7 @@ def _below(entries: tuple[tuple[int, str], ...]) -> Iterator[tuple[int, str]]:
 
 def _table(grid: Grid, regular: str, bold: str, size: float) -> Any:
     from reportlab.lib import colors
-    from reportlab.platypus import Paragraph, Table
+    from reportlab.platypus import Table
 
     heads = 2 if grid.spans else 1
     commands: list[tuple[Any, ...]] = [
