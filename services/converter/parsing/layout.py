@@ -278,22 +278,49 @@ def _looks_like_columns(rows: Sequence[Sequence[Word | Table]], x: float, size: 
         if any(i.left < x < i.right for i in row):
             continue
         for side, items in (
-            (left, [i for i in row if i.right <= x]),
-            (right, [i for i in row if i.left >= x]),
+            (left, _beside([i for i in row if i.right <= x][::-1], size)[::-1]),
+            (right, _beside([i for i in row if i.left >= x], size)),
         ):
             if items and all(isinstance(i, Word) for i in items):
                 side.append((items[0].left, items[-1].right, len(items)))
+    left, right = _next_to(left, x), _next_to(right, x)
     if not left or not right:
         return False
     strong, weak = sorted((left, right), key=len, reverse=True)
-    wide = max(s[1] for s in strong) - min(s[0] for s in strong)
+    wide = _width(strong)
     # The last column of a text may hold a few lines only.
     least = 4 if len(strong) < 12 else 1
     return _fills(strong, wide, 4, size) and _fills(weak, wide, least, size)
 
 
+def _next_to(spans: Sequence[tuple[float, float, int]], x: float) -> list[tuple[float, float, int]]:
+    """The spans of the column beside `x`; where lines do not stand level, others come between."""
+    if not spans:
+        return []
+    reach = 0.6 * median(stop - begin for begin, stop, _ in spans)
+    nearest = sorted(min(abs(begin - x), abs(stop - x)) for begin, stop, _ in spans)
+    edge = nearest[len(nearest) // 10] + reach
+    return [s for s in spans if min(abs(s[0] - x), abs(s[1] - x)) <= edge]
+
+
+def _width(spans: Sequence[tuple[float, float, int]]) -> float:
+    """From edge to edge, but for the tenth that reaches farthest: a running head, a page number."""
+    few = len(spans) // 10
+    return sorted(s[1] for s in spans)[-1 - few] - sorted(s[0] for s in spans)[few]
+
+
+def _beside(items: Sequence[Word | Table], size: float) -> list[Word | Table]:
+    """The items from the first one on to the next gutter: there may be a third column."""
+    run: list[Word | Table] = []
+    for item in items:
+        if run and max(item.left - run[-1].right, run[-1].left - item.right) > 1.6 * size:
+            break
+        run.append(item)
+    return run
+
+
 def _fills(spans: Sequence[tuple[float, float, int]], wide: float, least: int, size: float) -> bool:
-    own = max(s[1] for s in spans) - min(s[0] for s in spans)
+    own = _width(spans)
     if len(spans) < least or not 8 * size < own < 1.5 * wide:
         return False
     full = sum((stop - begin) > 0.75 * min(wide, own) for begin, stop, _ in spans) / len(spans)
