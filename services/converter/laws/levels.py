@@ -1,0 +1,109 @@
+"""Levels of the headings of a law. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from services.converter.headings import ANNEX
+from services.converter.laws.items import LEAST, NAMED, TOPIC, Item
+
+_RANK_OF_TOPICS = 5.5
+
+
+class Levels:
+    """Levels for the items of a law, from its own headings or from the ranks of its parts."""
+
+    def __init__(self, items: list[Item], others: dict[int, int]) -> None:
+        self._items = items
+        self._others = others
+        self._flat = self._is_flat()
+
+    def set(self) -> None:
+        """Give every item its level: one below the part that it is in, if it had none."""
+        regions: list[list[Item]] = [[]]
+        for item in self._items:
+            if item.unit == ANNEX:
+                regions.append([])
+            regions[-1].append(item)
+        base = self._base(regions[0] or self._items)
+        self._set_region(regions[0], base)
+        for region in regions[1:]:
+            region[0].level = self._wanted(region[0]) or base
+            self._set_region(region[1:], region[0].level + 1)
+
+    def _wanted(self, item: Item) -> int:
+        """The level that it had and may keep; else 0."""
+        return 0 if self._flat else item.known
+
+    def _is_flat(self) -> bool:
+        known = [i for i in self._items if i.known and i.unit not in (NAMED, ANNEX)]
+        units, levels = {i.unit for i in known}, {i.known for i in known}
+        return len(known) >= LEAST and len(units) > 1 and len(levels) == 1
+
+    def _base(self, items: list[Item]) -> int:
+        """The level of the highest part: below the title."""
+        if not items:
+            return 1
+        before = [level for n, level in self._others.items() if n < items[0].line]
+        known = [item.known for item in items if item.known]
+        if self._flat:
+            level = min(known)
+            return level + 1 if before and min(before) == level else level
+        below = before[-1] + 1 if before else 1
+        return min([below, *known])
+
+    def _set_region(self, items: list[Item], base: int) -> None:
+        seen: dict[str, Counter[int]] = {}
+        for item in items:
+            seen.setdefault(item.unit, Counter())[self._wanted(item)] += 1
+        levels = {u: c.most_common(1)[0][0] for u, c in seen.items() if set(c) != {0}}
+        order = {unit: at for at, unit in enumerate(_order(items, levels))}
+        above: list[Item] = []
+        begun = False
+        for item in items:
+            while above and not _contains(above[-1], item, order):
+                above.pop()
+            least = above[-1].level + 1 if above else base
+            item.level = min(max(least, self._wanted(item)), 6)
+            if item.unit == NAMED:
+                item.level = self._wanted(item) or base
+            begun = begun or item.is_leaf
+            # A preamble holds nothing; final provisions may hold articles.
+            if item.unit != NAMED or begun:
+                above.append(item)
+
+
+def _contains(part: Item, item: Item, order: dict[str, int]) -> bool:
+    if part.unit == NAMED:
+        return item.is_leaf
+    return item.unit != NAMED and order[part.unit] < order[item.unit]
+
+
+def _order(items: list[Item], levels: dict[str, int]) -> list[str]:
+    """Kinds of parts, highest first: by level, by what stands right below what, by rank."""
+    below: Counter[tuple[str, str]] = Counter()
+    for above, under in pairwise(items):
+        gap = under.line - max([above.line, *above.titles])
+        if above.unit != under.unit and gap <= 2 and not above.run_in:
+            below[above.unit, under.unit] += 1
+    ranks = {i.unit: _RANK_OF_TOPICS if i.unit == TOPIC else i.mark.rank for i in items}
+    ranks |= {NAMED: -1.0} if NAMED in ranks else {}
+    order = sorted(ranks, key=lambda unit: (ranks[unit], list(ranks).index(unit)))
+
+    def precedes(a: str, b: str) -> bool:
+        if a in levels and b in levels and levels[a] != levels[b]:
+            return levels[a] < levels[b]
+        return below[a, b] > below[b, a]
+
+    return _sorted_by(order, precedes)
+
+
+def _sorted_by(order: Iterable[str], precedes: Callable[[str, str], bool]) -> list[str]:
+    """By insertion: each goes up past those that it precedes."""
+    out: list[str] = []
+    for unit in order:
+        at = len(out)
+        while at > 0 and precedes(unit, out[at - 1]):
+            at -= 1
+        out.insert(at, unit)
+    return out

@@ -1,0 +1,112 @@
+"""Titles of articles and chapters that stand on lines of their own. Pure."""
+
+import re
+
+from services.converter.form import is_heading
+from services.converter.headings import Mark, named_part
+from services.converter.laws.items import (
+    LEAST,
+    MOST_LINES,
+    SHORT,
+    TOPIC,
+    Item,
+    is_title,
+    known_and_bare,
+    level_of,
+)
+from services.converter.laws.page import Page
+
+_OPENS_TEXT = re.compile(r"\(?\d{1,3}[.)]|\(?[a-zа-я]\)|[-–—•*] ")
+
+
+class Titles:
+    """Finds them. `taken`: the lines that belong to a heading on another line."""
+
+    def __init__(self, page: Page, items: list[Item]) -> None:
+        self._page = page
+        self._items = items
+        self.taken = {n for item in items for n in item.titles}
+
+    def take(self) -> None:
+        """Titles on the line below, for kinds of parts that have them."""
+        starts = {item.line for item in self._items}
+        blocks = {item.line: self._title_below(item, starts) for item in self._items}
+        for unit in {item.unit for item in self._items}:
+            open_items = [i for i in self._items if i.unit == unit and i.form == "bare"]
+            titled = [i for i in open_items if blocks[i.line]]
+            elsewhere = sum(i.unit == unit and i.form == "titled" for i in self._items)
+            common = len(titled) * 5 >= len(open_items) * 3 and len(titled) > elsewhere
+            for item in titled:
+                block = blocks[item.line]
+                if item.is_leaf:
+                    wanted = common and len(titled) >= LEAST
+                else:
+                    wanted = common or self._page.next_text(block[-1], 1) in starts
+                if wanted and not self.taken.intersection(block):
+                    item.titles = block
+                    self.taken.update(block)
+
+    def _title_below(self, item: Item, starts: set[int]) -> list[int]:
+        """The lines of what reads as a title right below; none if there is no such."""
+        first = self._page.next_text(item.line, 1)
+        if first >= len(self._page.lines) or first in starts or first - item.line > 3:
+            return []
+        if is_heading(self._page.lines[first]):
+            return self._heading_below(item, first, starts)
+        block = self._page.block(first, starts)
+        whole = self._page.joined(block)
+        dense = first == item.line + 1 and self._page.text(first - 2) != ""
+        if len(block) <= MOST_LINES and is_title(whole) and not dense:
+            return block
+        below = self._page.text(first + 1)
+        alone = len(block) == 1 or bool(_OPENS_TEXT.match(below))
+        alone = alone or (below[:1].isupper() and not self._page.wraps(first))
+        return [first] if alone and is_title(self._page.text(first)) else []
+
+    def _heading_below(self, item: Item, first: int, starts: set[int]) -> list[int]:
+        """A heading that says no more than the title of the part, and has no brothers in it."""
+        level = level_of(self._page.lines[first])
+        if item.known and level < item.known:
+            return []
+        after = next((n for n in range(first + 1, len(self._page.lines)) if n in starts), 0)
+        rest = range(first + 1, after or len(self._page.lines))
+        brothers = any(is_heading(self._page.lines[n]) for n in rest if after)
+        return [] if brothers or named_part(self._page.text(first).lstrip("# ")) else [first]
+
+    def topics(self) -> list[Item]:
+        """Titles that stand above the number of their article, and may hold for several."""
+        leaves = [i for i in self._items if i.is_leaf]
+        if any(item.titles for item in leaves):
+            return []
+        starts = {item.line for item in self._items}
+        above = {i.line: self._title_above(i, starts) for i in leaves if i.form != "titled"}
+        found = [block for block in above.values() if block]
+        if len(found) < LEAST or len(found) * 5 < len(above) * 2:
+            return []
+        topics: list[Item] = []
+        for block in found:
+            known, bare = known_and_bare(self._page.lines[block[0]])
+            mark = Mark(TOPIC, 5, 0, "", len(bare.text), len(bare.text))
+            topics.append(Item(block[0], mark, bare, "titled", known, titles=block[1:]))
+            self.taken.update(block[1:])
+        return topics
+
+    def _title_above(self, item: Item, starts: set[int]) -> list[int]:
+        last = self._page.next_text(item.line, -1)
+        if last < 0 or last in starts or last in self.taken or item.line - last > 3:
+            return []
+        if is_heading(self._page.lines[last]):
+            return [] if named_part(self._page.text(last).lstrip("# ")) else [last]
+        first = last
+        while last - first < MOST_LINES - 1 and not self._ends_text(first - 1, starts):
+            first -= 1
+        block = list(range(first, last + 1))
+        whole = self._page.joined(block)
+        fits = len(whole) <= SHORT and is_title(whole) and not named_part(whole)
+        free = not self.taken.intersection(block)
+        return block if fits and free and self._page.opens(first) else []
+
+    def _ends_text(self, number: int, starts: set[int]) -> bool:
+        above = self._page.text(number)
+        full = not above or above[-1] in ".;:!?" or len(above) > 80
+        return full or number in starts or number in self.taken
