@@ -35,9 +35,10 @@ PNG, JPEG, TIFF, GIF, WEBP, BMP = (
 )  # fmt: skip
 PICTURES = frozenset({PNG, JPEG, TIFF, GIF, WEBP, BMP})
 
-SUPPORTED: frozenset[str] = PICTURES | frozenset(
-    {MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, XLSX, XLS, PPTX, ODT, ODS, ODP, EPUB, EML, MSG}
-)
+SUPPORTED: frozenset[str] = PICTURES | frozenset({
+    MARKDOWN, PLAIN, HTML, CSV, JSON, PDF, DOCX, XLSX, XLS, PPTX, ODT, ODS, ODP, EPUB, RTF, EML,
+    MSG,
+})  # fmt: skip
 """What the converter can read."""
 
 SNIFF_BYTES = 65536

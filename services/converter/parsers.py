@@ -22,6 +22,7 @@ from kernel.media import (
     PICTURES,
     PLAIN,
     PPTX,
+    RTF,
     XLS,
     XLSX,
 )
@@ -39,6 +40,7 @@ _REVISIONS = {
     ODT: "odt-1",
     ODS: "ods-1",
     ODP: "odp-1",
+    RTF: "rtf-1",
 }
 _HTML = "html-2"
 _BY_DOCLING = {

@@ -20,6 +20,7 @@ from kernel.media import (
     PICTURES,
     PLAIN,
     PPTX,
+    RTF,
     XLS,
     XLSX,
 )
@@ -120,6 +121,12 @@ def _epub(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return parse_epub(path, options)
 
 
+def _rtf(path: Path, media_type: str, options: ParseOptions) -> Parse:
+    from services.converter.parsing.rtf import parse_rtf
+
+    return parse_rtf(path, options)
+
+
 def _mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     from services.converter.parsing.mail import parse_mail
 
@@ -147,6 +154,7 @@ _PARSERS: dict[str, Callable[[Path, str, ParseOptions], Parse]] = {
     ODS: _ods,
     ODP: _odp,
     EPUB: _epub,
+    RTF: _rtf,
     EML: _mail,
     MSG: _mail,
     **dict.fromkeys(PICTURES, _image),

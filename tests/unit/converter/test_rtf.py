@@ -1,0 +1,124 @@
+"""Rich text by its own rules."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.artifacts import ParsedDocument, Place
+from kernel.errors import Refusal
+from services.converter.parsing.rtf import parse_rtf
+from services.converter.settings import ParseOptions
+
+
+class Reader:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, body: str, head: str = "") -> ParsedDocument:
+        self.path.write_bytes(f"{{\\rtf1\\ansi\\ansicpg1252{head}\n{body}}}".encode("latin-1"))
+        return parse_rtf(self.path, ParseOptions()).document
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reader:
+    return Reader(tmp_path / "a.rtf")
+
+
+def hidden(document: ParsedDocument, kind: str) -> list[str]:
+    return [text for h in document.hidden if h.kind == kind for text in h.text.split("\n")]
+
+
+def test_paragraphs_and_their_signs(read: Reader) -> None:
+    document = read("one {\\b bo}ld\\emdash x\\~y\\par # two\\line three \\{\\}\\par")
+    assert document.markdown == "one bold—x y\n\n\\# two\nthree {}\n"
+    assert [s.place for s in document.spans] == [Place(path="p[1]"), Place(path="p[2]")]
+
+
+def test_letters_of_every_kind(read: Reader) -> None:
+    head = "{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2\\fcharset238 C;}}"
+    body = (
+        "\\f1 \\'cf\\'f0\\'e8\\'e2\\'e5\\'f2\\par\\f2 \\'9e\\'f3\\par"
+        "\\u1046?\\u1091\\'3f\\par\\uc2\\u1090ab!\\par\\u-10179?\\u-8704?\\par"
+    )
+    # \uc2: two stand-ins are passed over.
+    assert read(body, head).markdown == "Привет\n\nžó\n\nЖу\n\nт!\n\n😀\n".replace(
+        "😀", "\U0001f600"
+    )
+
+
+def test_headings_by_style_and_outline(read: Reader) -> None:
+    head = (
+        "{\\stylesheet{\\s0 Normal;}{\\s1 heading 1;}{\\s2 \\'dcberschrift 2;}"
+        "{\\s3\\outlinelevel2 Own;}}"
+    )
+    body = (
+        "".join(f"\\pard\\s{n} Level {n}\\par" for n in (1, 2, 3, 0))
+    body += "\\outlinelevel3 Four\\par"
+    )
+    assert read(body, head).markdown == (
+        "# Level 1\n\n## Level 2\n\n### Level 3\n\nLevel 0\n\n#### Four\n"
+    )
+
+
+def test_lists_have_the_marks_that_were_shown(read: Reader) -> None:
+    body = (
+        "{\\listtext 1.\\tab}one\\par{\\listtext\\pard\\plain\\'b7\\tab}\\ilvl1 two\\par"
+        "\\pard{\\listtext a)\\tab}three\\par"
+    )
+    assert read(body).markdown == "1. one\n    - two\n- a) three\n"
+
+
+def test_tables_repeat_merged_cells(read: Reader) -> None:
+    body = (
+        "before\\par\\trowd\\cellx1\\clmrg\\cellx2\\intbl a|b\\cell\\cell\\row"
+        "\\trowd\\cellx1\\cellx2\\cellx3\\intbl c\\par d\\cell e\\cell f\\cell\\row"
+        "\\pard after\\par"
+    )
+    document = read(body)
+    assert document.markdown == (
+        "before\n\n| a\\|b | a\\|b |  |\n| - | - | - |\n| c d | e | f |\n\nafter\n"
+    )
+    assert document.spans[2].place == Place(path="tr[2]")
+
+
+def test_footnotes_stand_at_the_end(read: Reader) -> None:
+    body = "word{\\footnote\\pard\\chftn  the note} more\\par"
+    assert read(body).markdown == "word[^1] more\n\n[^1]: the note\n"
+
+
+def test_the_unseen_is_for_the_scanner(read: Reader) -> None:
+    head = "{\\colortbl ;\\red255\\green255\\blue255;\\red0\\green0\\blue0;}"
+    body = (
+        "{\\header head\\par}seen{\\v  off}{\\deleted  gone}{\\cf1  white}{\\fs2  tiny}"
+        "{\\cf1\\highlight2  painted}{\\*\\annotation remark}{\\*\\unknown nothing}"
+        "{\\pict 0102}{\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt  link}}\\bin3 {{{\\par"
+    )
+    document = read(body, head)
+    assert document.markdown == "seen painted link\n"
+    assert hidden(document, "notes") == ["head"]
+    assert hidden(document, "invisible-style") == ["off"]
+    assert hidden(document, "tracked-change") == ["gone"]
+    assert hidden(document, "background-colour") == ["white"]
+    assert hidden(document, "zero-size") == ["tiny"]
+    assert hidden(document, "comment") == ["remark"]
+
+
+def test_what_the_file_says_of_itself(read: Reader) -> None:
+    info = "{\\info{\\title The title}{\\author Ana}{\\creatim\\yr2020\\mo5\\dy6\\hr1}}"
+    meta = read("x\\par", info).meta
+    assert (meta.title, meta.author, meta.date) == ("The title", "Ana", "2020-05-06")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"{\\rtf1 }", "empty-document"),
+        (b"no rich text", "corrupt-document"),
+        (b"{\\rtf1 " + b"{" * 5000, "too-deep"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, data: bytes, code: str) -> None:
+    (tmp_path / "a.rtf").write_bytes(data)
+    with pytest.raises(Refusal) as refused:
+        parse_rtf(tmp_path / "a.rtf", ParseOptions())
+    assert refused.value.code == code
