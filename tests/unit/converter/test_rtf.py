@@ -51,10 +51,8 @@ def test_headings_by_style_and_outline(read: Reader) -> None:
         "{\\stylesheet{\\s0 Normal;}{\\s1 heading 1;}{\\s2 \\'dcberschrift 2;}"
         "{\\s3\\outlinelevel2 Own;}}"
     )
-    body = (
-        "".join(f"\\pard\\s{n} Level {n}\\par" for n in (1, 2, 3, 0))
+    body = "".join(f"\\pard\\s{n} Level {n}\\par" for n in (1, 2, 3, 0))
     body += "\\outlinelevel3 Four\\par"
-    )
     assert read(body, head).markdown == (
         "# Level 1\n\n## Level 2\n\n### Level 3\n\nLevel 0\n\n#### Four\n"
     )
