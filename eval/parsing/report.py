@@ -66,9 +66,10 @@ def _ratios(rows: Sequence[Row], plain: Sequence[Row]) -> list[str]:
     theirs = [r for r in plain if r.name in names]
     if not names:
         return ["-", "-"]
-    cpu = sum(r.cpu_seconds for r in mine) / max(0.01, sum(r.cpu_seconds for r in theirs))
+    work, plainly = (sum(r.cpu_seconds for r in side) for side in (mine, theirs))
     peak = max(r.peak_mib for r in mine) / max(1, *(r.peak_mib for r in theirs))
-    return [f"{cpu:.2f}", f"{peak:.2f}"]
+    # The kernel counts in steps of 10 ms: below ten of them a ratio says nothing.
+    return [f"{work / plainly:.2f}" if min(work, plainly) >= 0.1 else "-", f"{peak:.2f}"]
 
 
 def strings(rows: Sequence[Row]) -> str:

@@ -160,6 +160,12 @@ def test_ratios_compare_the_same_documents() -> None:
     assert [c.strip() for c in line.split("|")[-3:-1]] == ["2.00", "3.00"]
 
 
+def test_a_few_clock_ticks_make_no_ratio() -> None:
+    rows = [_row(cpu_seconds=0.02), _row("docling", cpu_seconds=0.01)]
+    line = next(x for x in report.speed(rows).splitlines() if "ours" in x)
+    assert line.split("|")[-3].strip() == "-"
+
+
 def test_segments_follow_the_protocol_of_trafilatura() -> None:
     notes = {"wanted": 4, "unwanted": 2}
     rows = [_row(scores={"present": 0.75, "absent": 0.5}, notes=notes)]
