@@ -10,7 +10,7 @@ import argparse
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 
 from PIL import Image
@@ -20,7 +20,8 @@ from eval.corpus import EVALDATA
 from eval.ocr_pages import DEGRADED, samples
 from services.converter.parsing import ocr
 from services.converter.parsing.ocr import PageReader, engines
-from services.converter.parsing.scans import read_pages
+from services.converter.parsing.pdf import parse_pdf
+from services.converter.settings import ParseOptions
 
 SCANS = EVALDATA / "parsing" / "ocr_docling"
 TRUTHS = ("tesseract", "rapidocr", "nemotron_ocr")
@@ -59,13 +60,11 @@ class _Measured(PageReader):
 Row = tuple[str, str, float, float, float, float, dict[str, float]]
 
 
-def drawn(pages: int, offset: int) -> Iterable[Row]:
+def drawn(pages: int, offset: int, kinds: Sequence[str]) -> Iterable[Row]:
     """(kind, language, Tesseract, RapidOCR, ours, best, seconds) of every page."""
     for number, sample in enumerate(samples(pages, offset)):
-        for kind, degrade in DEGRADED.items():
-            image = degrade(sample.image, number)
-            if kind == "poor" and number % 3 == 2:
-                image = image.rotate(90 * (1 + number % 3), expand=True)
+        for kind in kinds:
+            image = DEGRADED[kind](sample.image, number)
             reader = _Measured()
             start = time.perf_counter()
             scan = reader.read(image, 1, (image.width * 0.36, image.height * 0.36))
@@ -87,13 +86,17 @@ def scans() -> Iterable[tuple[str, str, float, float]]:
         ]
         if not texts:
             continue
-        truth = re.sub(r"<!--.*?-->|[#|*`\\]|-{3,}", " ", texts[0].read_text("utf-8"))
+        truth = _plain(texts[0].read_text("utf-8"))
         start = time.perf_counter()
-        read = [scan for _, scan in read_pages(path, range(1, 100)) if scan is not None]
-        words = " ".join(word.text for scan in read for word in scan.words)
-        names = "+".join(sorted({scan.reading.engine for scan in read}))
+        found = parse_pdf(path, ParseOptions())
+        read = found.readings
+        names = "+".join(sorted({reading.engine for reading in read}))
         seconds = (time.perf_counter() - start) / max(1, len(read))
-        yield path.name, names, error_rate(truth, words), seconds
+        yield path.name, names, error_rate(truth, _plain(found.document.markdown)), seconds
+
+
+def _plain(markdown: str) -> str:
+    return re.sub(r"<!--.*?-->|[#|*`\\]|-{3,}", " ", markdown)
 
 
 def main() -> None:
@@ -101,21 +104,25 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("pages", nargs="?", type=int, default=1, help="pages a language")
     arguments.add_argument("--offset", type=int, default=0, help="other text and typefaces")
+    arguments.add_argument("--kinds", nargs="*", choices=[*DEGRADED], default=[*DEGRADED])
+    arguments.add_argument("--scans", action=argparse.BooleanOptionalAction, default=True)
     options = arguments.parse_args()
     if not EVALDATA.exists():
         raise SystemExit(f"no evaluation data at {EVALDATA}")
     groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     rows: list[Row] = []
     print("| page | language | tesseract | rapidocr | ours | best |\n|---|---|---|---|---|---|")
-    for row in drawn(options.pages, options.offset):
+    for row in drawn(options.pages, options.offset, options.kinds):
         rows.append(row)
         groups[row[0], row[1]].append(row)
     for (kind, language), found in sorted(groups.items()):
         print(_line(kind, language, found))
-    for kind in DEGRADED:
+    for kind in options.kinds:
         print(_line(kind, "all", [row for row in rows if row[0] == kind]))
     for name in ("tesseract", "rapidocr", "page"):
         print(f"seconds a page, {name}: {mean(row[6].get(name, 0.0) for row in rows):.2f}")
+    if not options.scans:
+        return
     print("\n| scan | engine | error rate | s/page |\n|---|---|---|---|")
     for name, engine, error, seconds in scans():
         print(f"| {name} | {engine} | {error:.4f} | {seconds:.1f} |", flush=True)

@@ -127,6 +127,20 @@ def poor(image: Image.Image, seed: int) -> Image.Image:
     return Image.open(out).convert("L")
 
 
+def bad(image: Image.Image, seed: int) -> Image.Image:
+    """Hardly legible: 95 dpi, 2.5° askew, blurred, very noisy, JPEG of quality 25."""
+    out = io.BytesIO()
+    _degraded(image, seed, scale=95 / 300, angle=2.5, blur=0.6, noise=22).save(
+        out, "JPEG", quality=25
+    )
+    return Image.open(out).convert("L")
+
+
+def sideways(image: Image.Image, seed: int) -> Image.Image:
+    """A scan that lies on its side or on its head."""
+    return scan(image, seed).rotate(90 * (1 + seed % 3), expand=True)
+
+
 def _degraded(
     image: Image.Image, seed: int, *, scale: float, angle: float, blur: float, noise: float
 ) -> Image.Image:
@@ -140,7 +154,9 @@ def _degraded(
 DEGRADED: dict[str, Callable[[Image.Image, int], Image.Image]] = {
     "clean": lambda image, _: image,
     "scan": scan,
+    "sideways": sideways,
     "poor": poor,
+    "bad": bad,
 }
 
 
