@@ -86,6 +86,7 @@ ENUMERATOR = re.compile(
 )
 LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
 _MOST_ALIKE = 300
+_OFTEN = 3
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
@@ -475,6 +476,16 @@ class _Margin:
         ]
         # Not the median: a head of the page has few lines, most of them far apart.
         self.leading = sorted(steps)[len(steps) // 4] / body if steps else 1.2
+        full = Counter(
+            round(b.bottom - a.bottom)
+            for a, b in pairwise(lines)
+            if abs(a.size - b.size) < 0.6 and self.fills(a) and b.bottom - a.bottom < 2.8 * a.size
+        )
+        self._regular = {step for step, count in full.items() if count >= _OFTEN}
+
+    def fills(self, line: Line) -> bool:
+        """Whether the line reaches the right edge, or nearly."""
+        return line.right > self.right - 2.5 * line.size
 
     def breaks(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
         """Whether a new block starts with `line`."""
@@ -483,7 +494,7 @@ class _Margin:
         return not line.mono and self._new_paragraph(before, line, group)
 
     def _restyled(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
-        full = before.right > self.right - 2.5 * line.size
+        full = self.fills(before)
         # Words in bold or italics may fill a line of a paragraph and yet be a part of it.
         runs_on = full and not _SENTENCE_END.search(before.text) and line.text[:1].islower()
         return (
@@ -497,7 +508,9 @@ class _Margin:
     def _apart(self, before: Line, line: Line, group: Sequence[Line]) -> bool:
         step = line.bottom - before.bottom
         most = max(1.25 * self._leading_of(group), 1.15) * max(before.size, line.size)
-        return not 0 <= step <= most
+        # Text may be set wide on a page where other text is not.
+        wide = self.fills(before) and bool(self._regular & {round(step) + d for d in (-1, 0, 1)})
+        return not (0 <= step <= most or (step >= 0 and wide))
 
     def _leading_of(self, group: Sequence[Line]) -> float:
         """In font heights; a block of large type keeps its own distance."""
@@ -510,7 +523,9 @@ class _Margin:
         ended = _SENTENCE_END.search(before.text) is not None
         short = before.right < self.right - 2.5 * size
         if BULLET.match(line.text):
-            return True
+            # A dash between words may come to stand at the start of a line.
+            level = abs(line.left - before.left) < 0.3 * size
+            return not (line.text[0] in "-–—" and level and not ended and not short)
         if ENUMERATOR.match(line.text) and (ended or short):
             return True
         hanging = bool(BULLET.match(group[0].text) or ENUMERATOR.match(group[0].text))

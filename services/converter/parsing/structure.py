@@ -510,8 +510,9 @@ def _notes_last(
         block = element.block
         small = 0 < block.size <= 0.92 * body_size and block.top > 0.6 * heights[element.page]
         if small and element.kind in {"text", "list"} and _NOTE.match(block.text):
-            if element.kind == "list" and element.marker != "-":
-                element.kind, element.text = "text", f"{element.marker} {element.text}"
+            if element.kind == "list":
+                mark = "*" if block.text.startswith("*") else element.marker
+                element.kind, element.text = "text", f"{mark} {element.text}"
             waiting.append(element)
             continue
         turned = waiting and element.page > waiting[0].page
