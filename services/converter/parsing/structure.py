@@ -71,7 +71,7 @@ class Element:
         return self.parts[-1]
 
 
-_OUTER = 0.12
+_OUTER, _OUTER_NUMBER = 0.12, 0.2
 _PAGE_NUMBER = re.compile(
     r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
     r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
@@ -212,7 +212,9 @@ def _shapes(line: Line, page: int, body_size: float) -> list[str]:
 
 def _outer_lines(page: Page) -> Iterator[Line]:
     for block in page.blocks:
-        if block.bottom < _OUTER * page.height or block.top > (1 - _OUTER) * page.height:
+        lone = len(block.lines) == 1 and _PAGE_NUMBER.match(block.text) is not None
+        outer = _OUTER_NUMBER if lone else _OUTER
+        if block.bottom < outer * page.height or block.top > (1 - outer) * page.height:
             yield from block.lines
 
 
@@ -239,17 +241,19 @@ def _running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, in
 
 def _is_folio(line: Line, page: Page, body_size: float) -> bool:
     """A page number at the edge, alone or with the name of the chapter."""
-    top, bottom = line.bottom < _OUTER * page.height, line.top > (1 - _OUTER) * page.height
+    number = _PAGE_NUMBER.match(line.text) is not None
+    outer = _OUTER_NUMBER if number else _OUTER
+    top, bottom = line.bottom < outer * page.height, line.top > (1 - outer) * page.height
     if not (top or bottom) or line.size > 1.25 * body_size:
         return False
     edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
-    if edge and _PAGE_NUMBER.match(line.text):
+    if edge and number:
         return True
     others = [b for b in page.blocks if any(o is not line for o in b.lines) or not b.lines]
     gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
     alone = min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
     outermost = all(g > -1 for g in gaps)
-    if _PAGE_NUMBER.match(line.text):
+    if number:
         return alone and outermost
     # A footnote may stand as low, but it is a sentence or an address.
     return edge and alone and _NUMBERED_FOOT.search(line.text) is not None
@@ -472,9 +476,10 @@ def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:
     if not headings:
         return
     title = _title(elements, headings)
-    rest = [e for e in headings if e is not title]
     if title is not None:
         title.kind = "title"
+        _plain_below(elements, title)
+    rest = [e for e in headings if e.kind == "heading"]
     known = [titles.get(_key(e.text)) for e in rest]
     found = levels([Heading(e.text, e.block) for e in rest], known)
     for element, level in zip(rest, found, strict=True):
@@ -491,6 +496,17 @@ def _title(elements: Sequence[Element], headings: Sequence[Element]) -> Element 
     if large and not alike and opens and legal_rank(first.text) is None:
         return first
     return None
+
+
+def _plain_below(elements: Sequence[Element], title: Element) -> None:
+    """Names and dates under a title are set larger than the text, but head nothing."""
+    for element in elements[elements.index(title) + 1 :]:
+        if element.kind != "heading":
+            return
+        lighter = element.block.size < 0.95 * title.block.size and not element.block.bold
+        if not lighter or _numbered_or_legal(element.text):
+            return
+        element.kind = "text"
 
 
 def _looks_like(a: Element, b: Element) -> bool:
