@@ -23,9 +23,11 @@ def score(path: Path, answer: dict[str, Any]) -> dict[str, float]:
     pieces = [(body[start:end].decode("utf-8", "replace"), page) for start, end, page in spans]
     inside = sum(_count(text) for text, _ in pieces)
     scores = {"placed": inside / max(1, _count(body.decode("utf-8", "replace")))}
-    paged = [(text, page) for text, page in pieces if page]
-    if path.suffix == ".pdf" and paged:
-        scores["on page"] = _right(paged, page_words(path)) / len(paged)
+    pages = page_words(path) if path.suffix == ".pdf" else []
+    # A scan has no text layer to look it up in.
+    paged = [(text, n) for text, n in pieces if n and (n > len(pages) or pages[n - 1])]
+    if pages and paged:
+        scores["on page"] = _right(paged, pages) / len(paged)
     return scores
 
 

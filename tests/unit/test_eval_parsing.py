@@ -291,3 +291,11 @@ def test_spans_are_looked_up_on_their_page(tmp_path: Path) -> None:
 def test_an_answer_without_spans_has_no_places() -> None:
     assert places.score(Path("a.pdf"), {"text": "x"}) == {}
     assert places.score(Path("a.pdf"), {"error": "no-text", "spans": []}) == {}
+
+
+def test_spans_on_a_page_without_text_are_not_looked_up(tmp_path: Path) -> None:
+    path = tmp_path / "scan.pdf"
+    canvas = reportlab.pdfgen.canvas.Canvas(str(path))
+    canvas.showPage()
+    canvas.save()
+    assert places.score(path, {"text": "read", "spans": [(0, 4, 1)]}) == {"placed": 1.0}
