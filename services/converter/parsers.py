@@ -46,8 +46,8 @@ _HTML = "html-2"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
-    EML: f"{_HTML}+mail-1",
-    MSG: f"{_HTML}+mail-1",
+    EML: f"{_HTML}+mail-2",
+    MSG: f"{_HTML}+mail-2",
     DOCX: "docx-2",
 }
 HEURISTIC_REVISION = 1

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Span
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import EML
@@ -31,6 +31,7 @@ from services.converter.settings import ParseOptions
 MOST_FILES = 1000
 """Attachments of one mail that are taken."""
 
+_NAMED_FILES = 20
 _SHOWN = ("From", "To", "Cc", "Date")
 _HIDDEN = ("comments", "keywords", "thread-topic", "organization", "reply-to", "x-comment")
 _CC, _BCC = 2, 3
@@ -67,12 +68,12 @@ def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     out = Writer(options.max_output_bytes)
     out.heading(mail.subject or "(no subject)", 1, Place(part="header"))
     facts = [f"{name}: {span(mail.headers[name])}" for name in _SHOWN if mail.headers.get(name)]
+    if mail.files:
+        more = len(mail.files) - _NAMED_FILES
+        names = [span(file.name) for file in mail.files[:_NAMED_FILES]]
+        facts.append(f"Attachments: {', '.join(names)}" + (f" and {more} more" if more > 0 else ""))
     out.block("\\\n".join(facts), Place(part="header"))
     _body(mail, out, options)
-    if mail.files:
-        out.heading("Attachments", 2, Place(part="attachments"))
-        names = "\n".join(f"- {span(file.name)}" for file in mail.files)
-        out.block(names, Place(part="attachments"))
     markdown, spans = out.finish()
     meta = BodyMeta(
         title=line(mail.subject),
@@ -96,7 +97,7 @@ def _body(mail: _Mail, out: Writer, options: ParseOptions) -> None:
                 raise
             continue
         mail.hidden += parsed.document.hidden
-        out.copy(parsed.document, f"html-{number}")
+        out.copy(_without_title(parsed.document, mail.subject), f"html-{number}")
     shown = _squeezed(out.text[len(head) :])
     for number, text in enumerate(mail.plain, 1):
         if not shown:
@@ -104,6 +105,20 @@ def _body(mail: _Mail, out: Writer, options: ParseOptions) -> None:
         elif text.strip() and _squeezed(text) not in shown:
             # Another text than the one shown: programs read it, people do not.
             mail.hidden.append(HiddenText(kind="notes", text=text.strip()))
+
+
+def _without_title(document: ParsedDocument, subject: str) -> ParsedDocument:
+    """The text without a first heading that only says the subject again."""
+    first, _, rest = document.markdown.partition("\n")
+    if not first.startswith("# ") or _squeezed(first) != _squeezed(subject):
+        return document
+    cut = len(document.markdown.encode()) - len(rest.encode())
+    spans = tuple(
+        Span(byte_start=s.byte_start - cut, byte_end=s.byte_end - cut, place=s.place)
+        for s in document.spans
+        if s.byte_start >= cut
+    )
+    return document.model_copy(update={"markdown": rest, "spans": spans})
 
 
 def _squeezed(text: str) -> str:
