@@ -2,21 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from bs4 import BeautifulSoup
 from bs4.element import Comment, NavigableString, PageElement, PreformattedString, Tag
 
 from contracts.artifacts import HiddenKind, HiddenText
+from services.converter.parsing.style import Style, declarations, style_sheet
 
 Color = tuple[int, int, int]
-Style = dict[str, str]
 
-_MOST_RULES = 2000
 _MOST_HIDDEN = 20_000
-_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
-_AT_BLOCK = re.compile(r"@[a-z-]+[^{};]*(?:\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}|;)", re.IGNORECASE)
-_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|%|vw|vh|)")
 _HIDDEN_CLASSES = frozenset({
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
@@ -43,7 +40,7 @@ def take_hidden(soup: BeautifulSoup) -> list[HiddenText]:
     hidden = [*_comments(soup), *_metadata(soup)]
     # With a style sheet that we do not have, the page behind the text may have any colour.
     foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
-    sheet = _style_sheet(soup, colours=not foreign)
+    sheet = style_sheet(soup, partial(_relevant, colours=not foreign))
     hidden += _inert(soup)
     background = None if foreign else (255, 255, 255)
     hidden += _unseen_text(soup, sheet, _Look(None, (0, 0, 0), background))
@@ -122,7 +119,7 @@ def _unreadable(look: _Look) -> HiddenKind | None:
 
 
 def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
-    style = {**sheet, **_declarations(str(tag.get("style") or ""))}
+    style = {**sheet, **declarations(str(tag.get("style") or ""))}
     hidden = outer.hidden
     # A page that hides all of itself is shown by its script: nobody publishes an empty page.
     if tag.name not in {"html", "body"}:
@@ -192,15 +189,6 @@ def _number(value: str | None) -> float | None:
     return float(match[1]) if match else None
 
 
-def _declarations(css: str) -> Style:
-    style: Style = {}
-    for declaration in css.split(";"):
-        name, colon, value = declaration.partition(":")
-        if colon:
-            style[name.strip().lower()] = value.replace("!important", "").strip().lower()
-    return style
-
-
 def _color(value: str) -> Color | None:
     """An opaque colour; None when there is none that can be compared."""
     value = value.strip().lower()
@@ -222,26 +210,3 @@ def _relevant(style: Style, *, colours: bool) -> Style:
     if colours:
         names |= {"color", "background", "background-color", "background-image"}
     return {name: value for name, value in style.items() if name in names}
-
-
-def _style_sheet(soup: BeautifulSoup, *, colours: bool) -> dict[int, Style]:
-    """Declarations of the page's own style sheets that may hide text, by element; last one wins.
-
-    Rules under conditions (`@media` and the like) and for states (`:hover`) are left out.
-    """
-    import soupsieve
-
-    css = _CSS_COMMENT.sub("", "\n".join(tag.get_text() for tag in soup.find_all("style")))
-    styles: dict[int, Style] = {}
-    rules = _RULE.findall(_AT_BLOCK.sub("", css))
-    for selector, body in rules[:_MOST_RULES]:
-        declarations = _relevant(_declarations(body), colours=colours)
-        if not declarations or ":" in selector:
-            continue
-        try:
-            matched = soupsieve.select(selector.strip(), soup, limit=5000)
-        except (soupsieve.SelectorSyntaxError, NotImplementedError):
-            continue
-        for tag in matched:
-            styles.setdefault(id(tag), {}).update(declarations)
-    return styles

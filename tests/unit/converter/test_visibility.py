@@ -94,3 +94,65 @@ def test_a_forgotten_end_tag_does_not_hide_the_page() -> None:
 
 def test_deep_nesting_needs_no_recursion() -> None:
     assert look("<i>" * 200 + SECRET)[0] == SECRET
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "p", "*", ".a", "p.a.b", "#i", "p#i.a", "[data-x]", "[data-x=y]", "p[data-x='y']",
+        "[data-x^=y]", "[data-x*='y']", "div p", "div > p", ".o .a", ".o>div>p", "body div.o p",
+        ".none, .a", "div div > p", "html .o p",
+    ],
+)  # fmt: skip
+def test_selectors_that_match(selector: str) -> None:
+    page = "<div class=o><div><p class='a b' id=i data-x=y>x</p></div></div>"
+    assert look(f"<style>{selector} {{display:none}}</style>{page}") == (
+        "", [("invisible-style", "x")],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "b", ".c", "p.a.c", "#j", "[data-y]", "[data-x=z]", ".o > p", "p div", "div.o > .o p",
+        "p:hover", "p::before", ".a + p", "div ~ p", "p >", "> p", "..a", "p[", "@media x",
+    ],
+)  # fmt: skip
+def test_selectors_that_do_not_match(selector: str) -> None:
+    page = "<div class=o><div><p class='a b' id=i data-x=y>x</p></div></div>"
+    assert look(f"<style>{selector} {{display:none}}</style>{page}") == ("x", [])
+
+
+@pytest.mark.parametrize(
+    "css",
+    [
+        "@media screen { p {display:none} }", "@import 'x'; @font-face {a:b}", "/* p{display:none}",
+        "p{display:none", "}}}{{{", "@media a { @media b { p{display:none} } } }",
+    ],
+)  # fmt: skip
+def test_odd_style_sheets_hide_nothing(css: str) -> None:
+    assert look(f"<style>{css}</style><p>x</p>") == ("x", [])
+
+
+def test_a_rule_after_odd_ones_counts() -> None:
+    css = "<!-- @import 'x'; @media a { b {c:d} } /* { */ p {display:none} -->"
+    assert look(f"<style>{css}</style><p>x</p>")[0] == ""
+
+
+def test_a_page_that_its_script_will_show_is_seen() -> None:
+    assert look("<style>body{display:none}</style><p>x</p>")[0] == "x"
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "css",
+    [
+        "* * * * * * * * .zz {display:none}" * 5000, "/*" * 200_000, "@" * 400_000,
+        "{" * 400_000, ".a" * 200_000 + "{display:none}", "p," * 200_000 + "p{display:none}",
+        "".join(f".x .c{n} {{display:none}}" for n in range(5000)), "[a" * 100_000,
+    ],
+    ids=["stars", "comments", "ats", "braces", "classes", "commas", "rules", "brackets"],
+)  # fmt: skip
+def test_hostile_style_sheets_cost_little(css: str) -> None:
+    page = "<div>" * 100 + "".join(f"<p class='x c{n}'>t</p>" for n in range(1000))
+    assert look(f"<style>{css}</style>{page}<h6>end</h6>")[0].endswith("end")
