@@ -65,15 +65,12 @@ def _text(line: bytes) -> str:
 
 
 def answer(text: str) -> dict[str, Any]:
-    """`lang`, `script`, `shares`, `confidence`, and `label` for Bosnian."""
+    """`lang`, `script`, `shares`, and `label` for Bosnian."""
     from kernel.language import identify
 
     found = identify(text)
     label = {"label": found.label} if found.label else {}
-    return {
-        "lang": found.code, "script": found.script, "shares": found.shares,
-        "confidence": found.confidence, **label,
-    }  # fmt: skip
+    return {"lang": found.code, "script": found.script, "shares": found.shares, **label}
 
 
 def files(paths: list[Path], *, json_: bool) -> None:

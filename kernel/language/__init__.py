@@ -103,6 +103,9 @@ def _best(found: Guess, prior: dict[str, float]) -> tuple[str, float]:
     return code, weighted[code] / sum(weighted.values())
 
 
+_READS_BOSNIAN = 0.8
+
+
 def _label(main: str, guesses: list[Guess]) -> str | None:
     """Bosnian, when the windows in the three neighbours read as Bosnian on the whole."""
     if main not in {"hr", "sr"}:
@@ -110,4 +113,4 @@ def _label(main: str, guesses: list[Guess]) -> str | None:
     near = [found for found in guesses if found.bosnian]
     letters = sum(found.letters for found in near)
     bosnian = sum(found.bosnian * found.letters for found in near)
-    return BOSNIAN if letters and bosnian > letters / 2 else None
+    return BOSNIAN if letters and bosnian > _READS_BOSNIAN * letters else None

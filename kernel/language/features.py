@@ -44,13 +44,12 @@ def features(text: str) -> Features:
             run = run[:-1] * step + codes[length - 1 :]
         runs.append((run ^ salts[length]) * spread)
     spaces = np.flatnonzero(codes == 32)
-    size = len(codes)
-    sums = np.zeros(size + 1, dtype=np.uint64)
-    np.cumsum(codes * powers[:size], out=sums[1:])
+    sums = np.zeros(len(codes) + 1, dtype=np.uint64)
+    np.cumsum(codes * powers[: len(codes)], out=sums[1:])
     starts, ends = spaces[:-1] + 1, spaces[1:]
-    words = (((sums[ends] - sums[starts]) * powers[size - starts]) ^ salts[0]) * spread
+    words = (((sums[ends] - sums[starts]) * powers[MOST - starts]) ^ salts[0]) * spread
     first = starts[:-1]
-    pairs = (((sums[ends[1:]] - sums[first]) * powers[size - first]) ^ salts[-1]) * spread
+    pairs = (((sums[ends[1:]] - sums[first]) * powers[MOST - first]) ^ salts[-1]) * spread
     return Features(tuple(runs), words, pairs)
 
 

@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 from kernel.language.features import Features
 
 FILE = Path(__file__).with_name("model.npz")
-BITS = {"latin": 15, "cyrillic": 15, "south": 17}
+BITS = {"latin": 15, "cyrillic": 15, "south": 18}
 """Table → hashes are cut to so many bits."""
 
 
 class Table(NamedTuple):
-    """`weights` (buckets x classes) in units of `scale`; `classes`: codes."""
+    """`weights` (buckets x classes) in units of `scale`; `classes`: codes.
+
+    The table `south` has a column for Serbian, of which Croatian is the negative, and for Bosnian.
+    """
 
     classes: tuple[str, ...]
     weights: Any
@@ -56,5 +59,5 @@ def scores(found: Features, table: str) -> Any:
     hashes = np.concatenate(selected(found, table))
     if not len(hashes):
         return chosen.bias.astype(np.float64)
-    sums = chosen.weights[buckets(hashes, table)].sum(axis=0, dtype=np.int64)
+    sums = chosen.weights[buckets(hashes, table)].sum(axis=0, dtype=np.int32)
     return sums * (chosen.scale / len(hashes) ** 0.5) + chosen.bias
