@@ -15,6 +15,7 @@ from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.pdf_places import mark_places
+from services.converter.parsing.pdf_repair import same_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -40,7 +41,10 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     textless = _textless(found)
     garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
     scans = _scans(path, textless.union(garbled) if options.ocr else frozenset())
-    documents, missing = _convert(path, found, scans, options)
+    with same_pages(path, [(page.width, page.height) for page in found.pages]) as readable:
+        documents, missing = _convert(readable, found, scans, options)
+        if readable != path:
+            missing |= {number for number, page in enumerate(found.pages, 1) if page.width <= 0}
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
