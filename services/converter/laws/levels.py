@@ -16,7 +16,7 @@ class Levels:
     def __init__(self, items: list[Item], others: dict[int, int]) -> None:
         self._items = items
         self._others = others
-        self._flat = self._is_flat()
+        self._flat = self._only_level()
 
     def set(self) -> None:
         """Give every item its level: one below the part that it is in, if it had none."""
@@ -35,10 +35,12 @@ class Levels:
         """The level that it had and may keep; else 0."""
         return 0 if self._flat else item.known
 
-    def _is_flat(self) -> bool:
+    def _only_level(self) -> int:
+        """The level that all parts of several kinds are on; 0 if they are not."""
         known = [i for i in self._items if i.known and i.unit not in (NAMED, ANNEX)]
         units, levels = {i.unit for i in known}, {i.known for i in known}
-        return len(known) >= LEAST and len(units) > 1 and len(levels) == 1
+        flat = len(known) >= LEAST and len(units) > 1 and len(levels) == 1
+        return levels.pop() if flat else 0
 
     def _base(self, items: list[Item]) -> int:
         """The level of the highest part: below the title."""
@@ -47,8 +49,7 @@ class Levels:
         before = [level for n, level in self._others.items() if n < items[0].line]
         known = [item.known for item in items if item.known]
         if self._flat:
-            level = min(known)
-            return level + 1 if before and min(before) == level else level
+            return self._flat + (bool(before) and min(before) == self._flat)
         below = before[-1] + 1 if before else 1
         return min([below, *known])
 
