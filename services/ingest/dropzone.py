@@ -174,14 +174,15 @@ class Dropzone:
     async def run(self) -> None:
         """Take in what is put into the zone, until cancelled."""
         while True:
-            if await self._opened():
+            taken = await self._opened()
+            if taken is not None:
                 break
             await asyncio.sleep(self._interval)
         try:
             async with asyncio.TaskGroup() as tasks:
                 start = await self._head()
-                for taken in await asyncio.to_thread(self._zone.recover):
-                    self._begun(taken)
+                for file in taken:
+                    self._begun(file)
                 tasks.create_task(self._follow(start))
                 while True:
                     await self.step()
@@ -189,14 +190,18 @@ class Dropzone:
         finally:
             self._zone.close()
 
-    async def _opened(self) -> bool:
-        """False: another process has the zone, or its folder cannot be used (that is logged)."""
+    async def _opened(self) -> list[Taken] | None:
+        """What an earlier process had taken. None: another process has the zone, or the folder
+        cannot be used (that is logged)."""
         try:
-            return await asyncio.to_thread(self._zone.open)
+            if not await asyncio.to_thread(self._zone.open):
+                return None
+            return await asyncio.to_thread(self._zone.recover)
         except OSError as error:
+            self._zone.close()
             log.error("dropzone.unusable", folder=str(self._zone.root), error=str(error))
             await asyncio.sleep(30 * self._interval)
-            return False
+            return None
 
     async def step(self) -> None:
         """One look at everything: what ended, what was not sent yet, what is new."""

@@ -18,7 +18,7 @@ import signal
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ log = structlog.get_logger()
 WORKING, DONE, FAILED = ".working", "done", "failed"
 UNFINISHED = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".swp", "~")
 LEFT_ALONE = ("~$", ".", "~")
-_CANNOT_BE_TOLD = frozenset({errno.EINVAL, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOSYS})
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,8 @@ def is_being_written(path: Path) -> bool:
         fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except BlockingIOError:
         return True
-    except OSError as error:
-        if error.errno not in _CANNOT_BE_TOLD:
-            raise
+    except OSError:
+        return False  # not ours, or no file system that knows leases
     finally:
         os.close(handle)
     return False
@@ -104,7 +102,7 @@ class Zone:
         self.root, self._quiet = root.absolute(), quiet
         self._seen: dict[str, tuple[Stamp, float]] = {}
         self._lock: int | None = None
-        self._naming = threading.Lock()
+        self._turn = threading.Lock()
         self._told: set[str] = set()
 
     def open(self) -> bool:
@@ -123,10 +121,19 @@ class Zone:
         return True
 
     def close(self) -> None:
-        """Leave the zone to another process."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Leave the zone to another process, when a thread that moves a file is done."""
+        with self._turn:
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        """One thread moves files at a time: a name that is free stays free until it is used."""
+        with self._turn:
+            if self._lock is None:
+                raise OSError(errno.EBADF, "the zone was left")
+            yield
 
     def ripe(self, now: float) -> list[str]:
         """Paths of files that did not change for `quiet` seconds and that nobody writes.
@@ -156,8 +163,10 @@ class Zone:
                     continue
                 try:
                     info = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # went while we looked
+                except OSError as error:
+                    if not isinstance(error, FileNotFoundError):  # that went while we looked
+                        self._tell(path, error.strerror or str(error))
+                    continue
                 if stat.S_ISDIR(info.st_mode):
                     folders.append(f"{path}/")
                 elif stat.S_ISREG(info.st_mode):
@@ -184,16 +193,20 @@ class Zone:
     def take(self, path: str) -> Taken | None:
         """Move a file out of the zone; None if it is gone, or cannot be moved (that is logged)."""
         folder = self.root / WORKING / str(uuid4())
+        try:
+            with self._moving():
+                return self._take(path, folder)
+        except OSError as error:
+            self._tell(path, f"cannot be moved: {error.strerror}")
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+
+    def _take(self, path: str, folder: Path) -> Taken:
         folder.mkdir(mode=0o700)
         stamp, _ = self._seen.pop(path)
         taken = Taken(folder, path, stamp)
         self._write(folder / "item.json", {"path": path, "stamp": vars(stamp), "tries": 0})
-        try:
-            _rename(self.root / path, taken.file)
-        except OSError as error:
-            self._tell(path, f"cannot be moved: {error.strerror}")
-            shutil.rmtree(folder)
-            return None
+        _rename(self.root / path, taken.file)
         return taken
 
     def recover(self) -> list[Taken]:
@@ -235,16 +248,17 @@ class Zone:
     def put_back(self, taken: Taken) -> bool:
         """Where it was, to be taken again when it is quiet; False if something else is there."""
         place = self.root / taken.path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(place):
-            return False
-        _rename(taken.file, place)
-        shutil.rmtree(taken.folder)
-        return True
+        with self._moving():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(place):
+                return False
+            _rename(taken.file, place)
+            shutil.rmtree(taken.folder)
+            return True
 
     def settle(self, taken: Taken, error: str | None) -> Path:
         """Move a taken file to `done`, or to `failed` with `error` beside it; returns where."""
-        with self._naming:  # a name that is free stays free until it is used
+        with self._moving():
             target = self._free(DONE if error is None else FAILED, taken.path)
             self._write(taken.folder / "verdict.json", {"target": target, "error": error})
             return self._finish(taken, target, error)

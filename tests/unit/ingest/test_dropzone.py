@@ -272,27 +272,27 @@ async def _forced(world: World) -> list[Envelope]:
         return await world.received()
 
 
-async def test_a_growing_file_is_not_recorded_before_it_is_whole(
+async def test_a_file_that_changes_while_it_is_read_is_not_recorded_half_old_half_new(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from services.ingest import dropzone
 
     real = dropzone._read
-    grown = threading.Event()
+    changed = threading.Event()
 
     def slow(handle: int) -> bytes:
         data = real(handle)
-        if data and not grown.is_set():
-            grown.set()
-            with Path(f"/proc/self/fd/{handle}").readlink().open("ab") as more:
-                more.write(b" more")
+        if data and not changed.is_set():
+            changed.set()
+            with Path(f"/proc/self/fd/{handle}").readlink().open("r+b") as writer:
+                writer.write(b"# Two")
         return data
 
     monkeypatch.setattr(dropzone, "_read", slow)
     async with world.running():
         world.put("a.md", "# One\n\ntext")
         (receipt,) = await world.received()
-    assert receipt.data["source_id"] == sha256(b"# One\n\ntext more")
+    assert receipt.data["source_id"] == sha256(b"# Two\n\ntext")
 
 
 async def test_a_file_that_cannot_be_read_is_told(
@@ -352,7 +352,7 @@ async def test_a_file_that_kills_the_service_is_given_up_at_last(
 
 
 def _ended(task: "asyncio.Task[None]", world: World) -> bool:
-    return task.done() or bool(world.below("failed"))
+    return task.done() or len(world.below("failed")) == 2
 
 
 async def test_a_thousand_files_moved_in_at_once_are_all_taken_in_once(
