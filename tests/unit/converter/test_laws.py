@@ -4,11 +4,13 @@ import re
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument
 from eval.corpus import EVALDATA
 from eval.headings import LAWS, Case, gdpr, laws, scored, udhr
-from kernel.media import MARKDOWN, PLAIN
+from kernel.media import HTML, MARKDOWN, PLAIN
 from services.converter.domain import canonical
 from services.indexer.blocks import blocks
 from services.indexer.chunker import sections
@@ -234,6 +236,54 @@ def test_a_heading_right_below_an_article_is_its_title() -> None:
 def test_paragraphs_and_points_stay_text() -> None:
     text = law(*(p for n in range(1, 4) for p in (f"Article {n}", "1. One.", "(a) two;", "(2) T.")))
     assert heads(text) == ["# Article 1", "# Article 2", "# Article 3"]
+
+
+WORDS = (
+    ("Part", "Title", "Chapter", "Section", "Article", "Annex"),
+    ("Teil", "Titel", "Kapitel", "Abschnitt", "§", "Anlage"),
+    ("Часть", "Раздел", "Глава", "§", "Статья", "Приложение"),
+    ("Dio", "Glava", "Poglavlje", "Odjeljak", "Članak", "Prilog"),
+)
+BETWEEN = (
+    "", "(1) The text of a paragraph.", "Text", "- item", "The park is open, as said in", "12",
+    "Article 7", "of the law.", "Page 3 of 9", "| a | b |", "```", "---", "> quote", "II. Roman",
+    "I. ROMAN", "2 Method", "Preamble", "Whereas:", "Final provisions", "== x ==", "#### Deep",
+    "\f", "    code", "Text\n===", "Subject", "## Subject", "(definitions)", "§ 5 Absatz 2 gilt",
+    TEXT,
+)  # fmt: skip
+
+
+@st.composite
+def odd_laws(draw: st.DrawFn) -> str:
+    """Headings whose numbers count up, in every shape, with anything in between."""
+    words = draw(st.sampled_from(WORDS))
+    count = [0] * len(words)
+    out: list[str] = []
+    for kind in draw(st.lists(st.sampled_from([0, 1, 2, 3, 4, 4, 4, 4, 4, 5]), max_size=24)):
+        count[kind] += 1
+        mark = draw(st.sampled_from(["", "", "", "# ", "## ", "### ", "**"]))
+        tail = draw(st.sampled_from(["", "", " Subject", ". Subject", ". (1) Text.", ".", "a"]))
+        head = f"{mark}{words[kind]} {count[kind]}{tail}{'**' if mark == '**' else ''}"
+        out += [head, *draw(st.lists(st.sampled_from(BETWEEN), max_size=3))]
+    return draw(st.sampled_from(["\n", "\n\n"])).join(out)
+
+
+@settings(max_examples=150, deadline=None)
+@given(odd_laws(), st.sampled_from([PLAIN, MARKDOWN, HTML]))
+def test_whatever_is_taken_for_a_law_loses_nothing_and_stays(text: str, media_type: str) -> None:
+    once = body(text, media_type)
+    assert body(once, media_type) == once
+    words = re.findall(r"[^\W\d_]+", text)
+    assert set(re.findall(r"[^\W\d_]+", once)) <= set(words)
+    assert once.count("Absatz") == text.count("Absatz")
+
+
+def test_headings_on_one_level_that_stand_in_an_annex_only() -> None:
+    text = law("Article 1", TEXT, "Article 2", TEXT, "Article 3", TEXT, "# ANNEX",
+               "## Part 1", "## Article 1", TEXT, "## Article 2", TEXT)  # fmt: skip
+    assert heads(text, MARKDOWN)[3:] == [
+        "## ANNEX", "### Part 1", "#### Article 1", "#### Article 2",
+    ]  # fmt: skip
 
 
 @cache

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from contracts.artifacts import BodyMeta, ParsedDocument, Place, Span
 from kernel.media import HTML, PLAIN
 from services.converter.domain import Canonical, canonical
+from services.converter.form import marked
 from services.converter.lines import body_of, carried, cleaned, joined, split
 
 
@@ -99,6 +100,12 @@ PIECES = [
     "- {}", "1. {}", "| {} | b |", "|---|---|", "Page 3 of 9", "3", "\f", "Article 1", "Article 2",
     "Article 3 {}", "**Article 4**", "§ 5 {}", "Члан 6.", "Глава {}", "Chapter I", "7. člen",
     "({})", "Contents", "{} ..... 1", "Preamble", "Annex I", "1 {}", "2 {}", "Head", "cookies {}",
+    "(1) {} text.", "§ 1. {} text", "§ 2. {} text", "§ 3. {} text", "Section 1. {}. Text", "I. {}",
+    "II. {}", "III. KRAJ", "Whereas:", "## Chapter I", "## Article 1", "## Article 2", "## {}",
+    "### {}", "Subject of {}", "Subject", "Text of it.", "Anhang 1", "Članak 1.", "Članak 2.",
+    "Članak 3.", "A. {}", "3 {}", "2.1 {}", "References", "4 / 9", "page 1", "page 2", "page 3",
+    "Final provisions", "Статья 1. {}", "Статья 2. {}", "Глава {}", "ГЛАВА II", "Section 1 {}",
+    "[{}](x) | [b](c) | [d](e) | [f](g)", "Skip to content", "## {} [edit]", "> {}", "12", "***",
     "Cafe\u0301 {}", "й{}\u0301", "x\x07{}", "{}\r", "{}\u2028{}", "Закон {}, који", "== {} ==",
     "{} is a long line of text that goes on for a while so that it counts as running text.",
 ]  # fmt: skip
@@ -136,6 +143,20 @@ def test_every_place_holds_its_own_text_and_no_other(
     for page, part in before.items():
         for word in set(re.findall(r"W\d+w", part)) & set(words):
             assert word in after[page]
+
+
+@settings(max_examples=600, deadline=None)
+@given(documents())
+def test_what_is_canonical_stays_so(document: tuple[str, tuple[Span, ...], str]) -> None:
+    text, spans, media_type = document
+    once, meta, places = body_with(text, spans, media_type)
+    twice, _, again = canonical(ParsedDocument(markdown=once, meta=meta, spans=places), "y")
+    assert twice == once
+    assert again == places
+    assert not once.startswith("---")
+    assert len([line for line in marked(split(once)) if line.code]) == len(
+        [line for line in marked(split(f"{once}more\n")) if line.code]
+    )
 
 
 @settings(max_examples=300, deadline=None)
