@@ -22,7 +22,7 @@ from kernel.log import Log
 from kernel.media import SUPPORTED, sniff
 from services.ingest.accept import Offer, accept
 from services.ingest.domain import Identity, checked_name, stated_valid_from
-from services.ingest.life import check_bytes
+from services.ingest.life import check_bytes, load_life
 from services.ingest.settings import DropzoneSettings
 from services.ingest.zone import Taken, Zone
 
@@ -272,11 +272,20 @@ class Dropzone:
             if UUID(accepted.job_id) != followed.job:
                 self._board.move(followed, UUID(accepted.job_id))
         followed.sent = True
+        await self._catch_up(followed)
+
+    async def _catch_up(self, followed: Followed) -> None:
+        """What the log says of the job by now; of one that gave way to a retry, of that."""
         begun = await self._log.job(followed.job)
-        if begun is not None:
-            streams = [begun.stream_id, f"version-{begun.data['version_id']}"]
-            of_job = await self._log.streams(streams)
-            self._board.see(e for e in of_job if e.correlation_id == followed.job)
+        if begun is None:
+            return
+        ids = begun.data["document_id"], begun.data["version_id"]
+        newest = (await load_life(self._log, *ids)).last.job
+        if newest != followed.job:
+            followed.end = None
+            self._board.move(followed, newest)
+        of_job = await self._log.streams([f"document-{ids[0]}", f"version-{ids[1]}"])
+        self._board.see(e for e in of_job if e.correlation_id == followed.job)
 
     async def _taken_in(self, followed: Followed) -> Accepted | None:
         """The decision about the file; None: it ended at the door, or went back to its place."""
@@ -327,6 +336,8 @@ class Dropzone:
 
     async def _settle(self, followed: Followed) -> None:
         """Move a file whose end is known to its last place."""
+        if followed.end is not None and followed.end.code == "cancelled":
+            await self._catch_up(followed)
         if followed.end is None:
             return
         taken, end = followed.taken, followed.end

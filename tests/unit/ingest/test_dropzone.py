@@ -17,10 +17,12 @@ from contracts.events import DocumentReceived, Failed, Finding, Indexed, ScanVer
 from kernel.blobs import Blobs, sha256
 from kernel.errors import Retry
 from kernel.log import Log, Pending
-from kernel.testing import first
+from kernel.testing import MemoryParseCache, first
 from kernel.testing_wait import eventually
 from services.ingest.domain import Identity
 from services.ingest.dropzone import Dropzone, project_of
+from services.ingest.erase import Eraser
+from services.ingest.jobs import Jobs
 from services.ingest.zone import Zone
 
 IDENTITY = Identity(b"k" * 32)
@@ -214,6 +216,30 @@ async def test_a_file_that_failed_is_tried_again_when_it_is_put_there_again(worl
         world.put("a.md")
         _, two = await world.received(2)
     assert (two.data["version_id"], two.data["attempt"]) == (one.data["version_id"], 2)
+
+
+async def test_a_job_that_a_retry_replaced_is_followed_to_the_end_of_that(world: World) -> None:
+    cache: Any = MemoryParseCache()
+    jobs = Jobs(world.log, world.blobs, Eraser(world.log, world.blobs, cache))
+    async with world.running():
+        world.put("a.md")
+        (one,) = await world.received()
+        await jobs.retry(str(one.correlation_id), "somebody")
+        _, two = await world.received(2)
+        await world.answer(two, indexed)
+        await eventually(lambda: "a.md" in world.below("done"))
+    assert world.below("failed") == {}
+
+
+async def test_a_cancelled_job_is_a_failed_file(world: World) -> None:
+    cache: Any = MemoryParseCache()
+    jobs = Jobs(world.log, world.blobs, Eraser(world.log, world.blobs, cache))
+    async with world.running():
+        world.put("a.md")
+        (one,) = await world.received()
+        await jobs.cancel(str(one.correlation_id), "somebody")
+        await eventually(lambda: len(world.below("failed")) == 2)
+    assert "code: cancelled\n" in world.below("failed")["a.md.error.txt"]
 
 
 async def test_a_job_that_ends_while_nobody_looks_is_found_at_the_start(world: World) -> None:
