@@ -4,6 +4,7 @@ Not by docling, which needs LibreOffice for it, nor by a library: those that are
 text only. After the Rich Text Format Specification 1.9.1.
 """
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -452,7 +453,7 @@ def _paired(text: str) -> str:
 
 def _known(codepage: str) -> str | None:
     try:
-        b"".decode(codepage)
+        codecs.lookup(codepage)
     except LookupError:
         return None
     return codepage

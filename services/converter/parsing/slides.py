@@ -7,6 +7,7 @@ slide into the text.
 import re
 import struct
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,12 +44,6 @@ _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _EMU_PER_POINT = 12700
 _MOST_DEPTH = 30
-# What python-pptx raises on damaged files.
-_DAMAGE = (
-    KeyError, ValueError, AttributeError, IndexError, TypeError, OverflowError, struct.error,
-    NotImplementedError, zipfile.BadZipFile, etree.LxmlError, OSError, ZeroDivisionError,
-)  # fmt: skip
-
 Box = tuple[float, float, float, float]
 
 
@@ -59,6 +54,18 @@ class _Frame(NamedTuple):
     y: float = 0.0
     across: float = 1.0
     down: float = 1.0
+
+
+@cache
+def _damage() -> tuple[type[Exception], ...]:
+    """What python-pptx raises on damaged files."""
+    from pptx.exc import PythonPptxError
+
+    return (
+        PythonPptxError, KeyError, ValueError, AttributeError, IndexError, TypeError,
+        OverflowError, struct.error, NotImplementedError, zipfile.BadZipFile, etree.LxmlError,
+        OSError, ZeroDivisionError, RecursionError,
+    )  # fmt: skip
 
 
 def parse_pptx(path: Path, options: ParseOptions) -> Parse:
@@ -123,7 +130,7 @@ class _Deck:
                 (self._deck.slide_height or 0) / _EMU_PER_POINT,
             )
             self.pages = len(self._deck.slides)
-        except _DAMAGE as error:
+        except _damage() as error:
             raise Refusal("corrupt-document", "the presentation cannot be read") from error
         if self.pages > options.max_pages:
             raise Refusal("too-many-pages", f"{self.pages} slides, at most {options.max_pages}")
@@ -134,7 +141,7 @@ class _Deck:
             for number, slide in enumerate(self._deck.slides, 1):
                 _choose(slide.element)
                 self._slide(slide, number)
-        except _DAMAGE as error:
+        except _damage() as error:
             raise Refusal("corrupt-document", "a slide is damaged") from error
 
     def _slide(self, slide: Any, number: int) -> None:

@@ -26,6 +26,7 @@ from services.converter.settings import ParseOptions
 _DAMAGE = (
     struct.error, IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError,
     OverflowError, ZeroDivisionError, UnicodeError, LookupError, NotImplementedError,
+    RecursionError,
 )  # fmt: skip
 _WHITE_INDEX = 9
 

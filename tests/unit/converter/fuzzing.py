@@ -22,6 +22,10 @@ _ODD = [
     b"&#xFDD0;", "ж".encode(), b"<!--", b"]]>", b"#" * 300, b"\\u-1?", b"\\'", b"sep=\x01\n",
 ]  # fmt: skip
 _PARTS = r".*\.(?:xml|rels|xhtml|opf|ncx)"
+_UNFIT = frozenset(b'<>&"\0\xff\xfe')
+_ELEMENTS = re.compile(
+    rb"<([\w:.-]+)(?:\s[^<>]*)?/>|<([\w:.-]+)(?:\s[^<>]*)?(?<!/)>(?:[^<>]|<[\w:.-]+[^<>]*/>)*</\2>"
+)
 _VALUES = re.compile(rb'="[^"]{0,60}"|>[^<>]{1,60}<')
 
 BOUNDED = settings(
@@ -34,26 +38,39 @@ SLOW = settings(BOUNDED, max_examples=20)
 
 @st.composite
 def damaged(draw: st.DrawFn, data: bytes) -> bytes:
-    """`data` after one to four changes: values replaced, pieces cut, doubled or put in."""
+    """`data` after one to four changes: pieces cut, doubled, turned or put in."""
     for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["value", "value", "cut", "double", "insert", "flip"]))
-        odd = draw(st.one_of(st.sampled_from(_ODD), st.binary(max_size=8)))
-        values = list(_VALUES.finditer(data)) if kind == "value" else []
+        kind = draw(st.sampled_from(["cut", "double", "insert", "flip"]))
         at = draw(st.integers(0, max(0, len(data) - 1)))
         size = draw(st.integers(1, 40))
-        if values:
-            match = values[draw(st.integers(0, len(values) - 1))]
-            start, end = match.span()
-            edges = 2 if match[0].startswith(b"=") else 1
-            data = data[: start + edges] + odd + data[end - 1 :]
-        elif kind == "cut":
+        if kind == "cut":
             data = data[:at] + data[at + size :]
         elif kind == "double":
             data = data[: at + size] + data[at:]
         elif kind == "flip":
             data = data[:at] + bytes(b ^ 0x20 for b in data[at : at + 1]) + data[at + 1 :]
         else:
+            odd = draw(st.one_of(st.sampled_from(_ODD), st.binary(max_size=8)))
             data = data[:at] + odd + data[at:]
+    return data
+
+
+@st.composite
+def rewritten(draw: st.DrawFn, data: bytes) -> bytes:
+    """XML that stays well-formed: values replaced, whole elements cut or doubled."""
+    for _ in range(draw(st.integers(1, 4))):
+        pattern = draw(st.sampled_from([_VALUES, _ELEMENTS]))
+        found = list(pattern.finditer(data))
+        if not found:
+            continue
+        match = found[draw(st.integers(0, len(found) - 1))]
+        start, end = match.span()
+        if pattern is _VALUES:
+            edges = 2 if match[0].startswith(b"=") else 1
+            odd = draw(st.sampled_from([one for one in _ODD if not set(one) & _UNFIT]))
+            data = data[: start + edges] + odd + data[end - 1 :]
+        else:
+            data = data[:start] + match[0] * draw(st.sampled_from([0, 2, 5])) + data[end:]
     return data
 
 
@@ -68,7 +85,8 @@ def damaged_zip(
         entries = {name: archive.read(name) for name in archive.namelist()}
     wanted = sorted(name for name in entries if re.fullmatch(names, name))
     name = draw(st.sampled_from(wanted))
-    entries[name] = draw(damaged(entries[name]))
+    way = rewritten if draw(st.integers(0, 4)) else damaged
+    entries[name] = draw(way(entries[name]))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for entry, content in entries.items():

@@ -46,6 +46,10 @@ def test_letters_of_every_kind(read: Reader) -> None:
     )
 
 
+def test_a_charset_that_nobody_knows_is_the_usual_one(read: Reader) -> None:
+    assert read("\\'e4\\par", "\\ansicpg1").markdown == "ä\n"
+
+
 def test_headings_by_style_and_outline(read: Reader) -> None:
     head = (
         "{\\stylesheet{\\s0 Normal;}{\\s1 heading 1;}{\\s2 \\'dcberschrift 2;}"
