@@ -4,11 +4,13 @@ A reading is judged by what it says, not by what its engine thinks of it: an eng
 know a script is sure of its nonsense. `score` has the formula.
 """
 
+import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import cast
 
@@ -43,6 +45,7 @@ _LEAST_SIDE = 8
 _LEAST_CONTRAST = 20
 _SURE_TURN = 4.0
 _LONG_WORD, _FLAT = 5, 0.5
+_SAME_SIZE, _GAP = 0.14, 0.2
 _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -150,6 +153,7 @@ class PageReader:
         if best.plausibility < _GOOD and (told.certainty < _SURE_TURN or best.level < _FLAT):
             others = (self._upright(grey, told.quarters + n, told.script) for n in (1, 2, 3))
             best = max((best, *others), key=lambda attempt: attempt.worth)
+        _give_back()
         return best.scan(number, grey.size, size)
 
     def _orientation(self, grey: Image.Image) -> Orientation:
@@ -299,18 +303,35 @@ def _own(text: _Text) -> tuple[str, ...]:
     return _OWN.get(text.language, ())
 
 
+def _give_back() -> None:
+    """What a page took in memory, to the system: the C library would keep it (300 MB a page)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 # --- to points --------------------------------------------------------------------------------
 
 
 def _words(seen: Sequence[Seen], unit: float) -> list[Word]:
     sizes = _steady([word.size * unit for word in seen], [len(word.text) for word in seen])
-    return [
-        Word(
-            word.text, word.left * unit, word.top * unit, word.right * unit, word.bottom * unit,
-            size=size, upright=word.upright,
-        )
-        for word, size in zip(seen, sizes, strict=True)
-    ]  # fmt: skip
+    words = [_word(word, size, unit) for word, size in zip(seen, sizes, strict=True)]
+    for word, after in pairwise(words):
+        # Boxes may touch where the text has a blank.
+        free = _GAP * min(word.size, after.size)
+        if word.left < after.left and abs(word.middle - after.middle) < free:
+            word.right = max(min(word.right, after.left - free), (word.left + after.left) / 2)
+    return words
+
+
+def _word(word: Seen, size: float, unit: float) -> Word:
+    """As high as its font: boxes around ink differ from line to line by the letters in it."""
+    left, right = word.left * unit, word.right * unit
+    middle = (word.top + word.bottom) / 2 * unit
+    half = size / 2 if word.upright else (word.bottom - word.top) / 2 * unit
+    return Word(
+        word.text, left, middle - half, right, middle + half, size=size, upright=word.upright
+    )
 
 
 def _steady(sizes: Sequence[float], weights: Sequence[int]) -> list[float]:
@@ -319,7 +340,7 @@ def _steady(sizes: Sequence[float], weights: Sequence[int]) -> list[float]:
     left = set(range(len(sizes)))
     while left:
         middle = _weighted_median([(sizes[n], weights[n]) for n in left])
-        near = {n for n in left if abs(sizes[n] - middle) <= 0.1 * middle}
+        near = {n for n in left if abs(sizes[n] - middle) <= _SAME_SIZE * middle}
         value = round(median(sizes[n] for n in near), 1)
         for n in near:
             steady[n] = value
