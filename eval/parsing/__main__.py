@@ -30,6 +30,9 @@ class Bench:
         self.sets: frozenset[str] = frozenset(filter(None, options.sets.split(",")))
         self.peers = options.peers and _peers_there()
         self.alone = options.alone
+        self.json: Path | None = options.json
+        self.texts: Path | None = options.texts
+        self.machine = _machine()
         self.rows: list[Row] = []
 
     def wanted(self, name: str, cases: Callable[[], list[Case]], kind: str = "") -> list[Case]:
@@ -41,7 +44,7 @@ class Bench:
         ]
 
     def show(self, title: str, rows: Iterable[Row], *views: Callable[[Sequence[Row]], str]) -> None:
-        """Measure, keep, print."""
+        """Measure, print, and write, so that a run that is broken off has left something."""
         started, found = time.monotonic(), list(rows)
         if not found:
             return
@@ -49,6 +52,11 @@ class Bench:
         print(f"\n## {title} ({time.monotonic() - started:.0f} s)\n")
         for view in views:
             print(view(found), flush=True)
+        if self.texts:
+            _write_texts(self.texts, found)
+        if self.json:
+            data = {"machine": self.machine, "rows": [row.record() for row in self.rows]}
+            self.json.write_text(json.dumps(data, ensure_ascii=False, indent=1), "utf-8")
 
 
 def run(bench: Bench) -> None:
@@ -138,19 +146,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write every figure there")
     parser.add_argument("--texts", type=Path, help="write every text into this folder")
     options = parser.parse_args()
-    machine = _machine()
-    print(" · ".join(f"{k} {v}" for k, v in machine.items()))
+    bench = Bench(options)
+    print(" · ".join(f"{k} {v}" for k, v in bench.machine.items()))
     if not sets.EVALDATA.is_dir():
         print(f"\n!!! {sets.EVALDATA} IS NOT THERE: only documents made here are measured !!!\n")
-    bench = Bench(options)
     run(bench)
     print("\n## Furthest from the reference\n")
     print(report.worst(bench.rows))
-    if options.json:
-        data = {"machine": machine, "rows": [row.record() for row in bench.rows]}
-        options.json.write_text(json.dumps(data, ensure_ascii=False, indent=1), "utf-8")
-    if options.texts:
-        _write_texts(options.texts, bench.rows)
 
 
 def _write_texts(folder: Path, rows: Sequence[Row]) -> None:
