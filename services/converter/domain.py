@@ -17,6 +17,7 @@ CONVERTER = "canonical-2"
 """Name of this form; a new number whenever the same parse would give another body."""
 
 _MOST_ROUNDS = 8
+_FRONT = ("title", "language", "source", "date", "author", "publication", "parser", "pages")
 
 
 class Canonical(NamedTuple):
@@ -71,12 +72,25 @@ def _settled(before: list[Line], lines: list[Line], media_type: str) -> list[Lin
 
 
 def front_matter(meta: BodyMeta, fields: Mapping[str, Any]) -> str:
-    """YAML front matter for the view of a body: `meta` first, then `fields`, None left out."""
+    """YAML front matter for the view of a body: what `meta` and `fields` say, None left out.
+
+    The fields of `_FRONT` come first, in that order, then the others of `meta`, then of `fields`,
+    which win. A value is on one line, so none can end the front matter.
+    """
     import yaml
 
-    known = {name: value for name, value in meta.model_dump().items() if value is not None}
-    known |= {name: value for name, value in fields.items() if value is not None}
-    text = yaml.safe_dump(known, allow_unicode=True, sort_keys=False, width=10_000)
+    class Dumper(yaml.SafeDumper):
+        """Text that is not printable throughout is quoted with escapes: YAML changes line ends."""
+
+    def text_of(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = None if value.isprintable() else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text_of)
+    known = {**meta.model_dump(), **fields}
+    order = [*(name for name in _FRONT if name in known), *known]
+    kept = {name: known[name] for name in order if known[name] is not None}
+    text = yaml.dump(kept, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=2**31)
     return f"---\n{text}---\n"
 
 

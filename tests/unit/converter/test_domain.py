@@ -1,5 +1,7 @@
 """The canonical body."""
 
+import re
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -95,6 +97,29 @@ def test_front_matter_is_yaml_that_no_title_can_break() -> None:
     assert "nothing" not in loaded
     assert "evil" not in loaded
     assert "Ђорђе" in text
+
+
+def test_front_matter_says_title_language_source_date_author_parser_and_pages_first() -> None:
+    meta = BodyMeta(title="T", language="de", media_type=HTML, author="A", date="2024-01-01",
+                    pages=3, parser="docling 2")  # fmt: skip
+    text = front_matter(meta, {"valid_from": "2024-01-02", "source": "https://x"})
+    assert re.findall(r"^(\w+):", text, re.M) == [
+        "title", "language", "source", "date", "author", "parser", "pages", "media_type",
+        "valid_from",
+    ]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200), st.text(max_size=50), st.text(max_size=50))
+def test_front_matter_gives_back_what_went_in(title: str, author: str, source: str) -> None:
+    meta = BodyMeta(title=title, language="en", media_type=HTML, author=author)
+    text = front_matter(meta, {"source": f"{source}\n---\n{title}"})
+    lines = text.split("\n")
+    assert (lines[0], lines[-2], lines[-1]) == ("---", "---", "")
+    assert not any(line.startswith(("---", "...")) for line in lines[1:-2])
+    loaded = yaml.safe_load(text.removeprefix("---\n").removesuffix("---\n"))
+    assert (loaded["title"], loaded["author"]) == (title, author)
+    assert loaded["source"] == f"{source}\n---\n{title}"
 
 
 LINES = st.lists(
