@@ -24,7 +24,7 @@ class FormField:
     top: float
     right: float
     bottom: float
-    kind: Literal["value", "choice"]
+    kind: Literal["value", "choice", "secret"]
     value: str
     name: str = ""
 
@@ -38,6 +38,8 @@ def _is_of(word: Word, field: FormField) -> bool:
     across = field.left - 1 <= (word.left + word.right) / 2 <= field.right + 1
     if not (across and field.top - 1 <= word.middle <= field.bottom + 1):
         return False
+    if field.kind == "secret":
+        return True
     return word.text in field.value or (field.kind == "choice" and len(word.text) == 1)
 
 

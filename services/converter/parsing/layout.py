@@ -117,6 +117,7 @@ def _flow(
 ) -> list[Word | Table]:
     """Tables, filled-in fields with their labels, and the words that are in none of them."""
     words = without_values(words, fields) if fields else list(words)
+    fields = [field for field in fields if field.kind != "secret"]
     values = value_words(fields, words)
     tables = ruled_tables([*words, *values], rules)
     held = {id(word) for table in tables if table.kind != "form" for word in table.words}

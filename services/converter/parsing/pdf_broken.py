@@ -53,8 +53,8 @@ def _is_gibberish(pieces: Sequence[str]) -> bool:
     Both are asked for: lists of names or codes have few common words, and words of a language that
     we do not know may have unusual shapes, but hardly both in such numbers.
     """
-    words = [word for word in (_EDGE.sub("", piece) for piece in pieces) if len(word) > 2]
-    words = [word for word in words if sum(map(str.isalpha, word)) * 2 > len(word)]
+    words = {word for word in (_EDGE.sub("", piece) for piece in pieces) if len(word) > 2}
+    words = {w for w in words if sum(map(str.isalpha, w)) * 2 > len(w) and not _has_digit(w)}
     known = [word for word in words if _script(word)]
     plain = [word for word in known if not _is_abbreviation(word)]
     if len(plain) * 2 > len(known):
@@ -75,7 +75,11 @@ def _is_shifted(pieces: Sequence[str]) -> bool:
 
 
 def _is_abbreviation(word: str) -> bool:
-    return (word.isupper() and len(word) <= 5) or any(map(str.isdigit, word))
+    return word.isupper() and len(word) <= 5
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
 
 
 def _script(word: str) -> str:

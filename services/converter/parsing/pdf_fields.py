@@ -10,7 +10,7 @@ from pypdfium2 import raw
 
 from services.converter.parsing.pdf_glyphs import Box, Shown
 
-FieldKind = Literal["value", "choice"]
+FieldKind = Literal["value", "choice", "secret"]
 
 _MOST = 5000
 _MOST_LETTERS = 20_000
@@ -26,6 +26,7 @@ _BOXES = frozenset({raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
 class Field:
     """A field with its value; a `choice` is a box to tick and its value is empty if it is not.
 
+    Of a `secret`, a password, only the place is known.
     `name` is what the form calls it for people; it may be empty.
     """
 
@@ -78,7 +79,10 @@ def _take_field(page: Any, annotation: Any, shown: Shown, found: Beside) -> None
         return
     box = shown.box(rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
     flags = raw.FPDFAnnot_GetFormFieldFlags(form, annotation)
-    if kind in _TEXT and not (kind == raw.FPDF_FORMFIELD_TEXTFIELD and flags & _PASSWORD):
+    if kind == raw.FPDF_FORMFIELD_TEXTFIELD and flags & _PASSWORD:
+        found.fields.append(Field(box, "secret", "", ""))
+        return
+    if kind in _TEXT:
         value = _read(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
         taken = Field(box, "value", value, "") if value else None
     elif kind in _BOXES:

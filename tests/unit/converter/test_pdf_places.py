@@ -1,49 +1,28 @@
 """Spans of a PDF: the text under a span lies in its box on its page."""
 
-import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pypdfium2 as pdfium
 import pytest
+from docling_core.types.doc.base import BoundingBox, CoordOrigin, Size
+from docling_core.types.doc.common.reference import ProvenanceItem
+from docling_core.types.doc.document import DoclingDocument
+from docling_core.types.doc.labels import DocItemLabel
 from reportlab.pdfgen.canvas import Canvas
 
 from contracts.artifacts import Place, Span
-from services.converter.parsing.pdf import parse_pdf
+from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.marks import Marks
+from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.result import Parse
-from services.converter.settings import ParseOptions
+from tests.unit.converter.pdf_drawing import LINE, SIDE, drawn, lines, parsed, text
 
-# Square, because reportlab changes the sides of a page that is to be rotated.
-SIDE = 842.0
-Drawing = Callable[[Canvas], None]
-LINE = "the council takes note of measure {n} and of its cost for the year"
 LEAST = 0.9
 
 
-def parsed(folder: Path, *pages: Drawing, crop: tuple[float, ...] | None = None) -> Parse:
-    buffer = io.BytesIO()
-    canvas = Canvas(buffer, pagesize=(SIDE, SIDE), invariant=True)
-    for draw in pages:
-        if crop:
-            canvas.setCropBox(crop)
-        draw(canvas)
-        canvas.showPage()
-    canvas.save()
-    path = folder / "a.pdf"
-    path.write_bytes(buffer.getvalue())
-    return parse_pdf(path, ParseOptions(ocr=False))
-
-
-def lines(canvas: Canvas, left: float, top: float, texts: list[str], step: float = 13) -> None:
-    """`texts` one under the other, the first `top` points below the upper edge."""
-    canvas.setFont("Helvetica", 10)
-    for number, text in enumerate(texts):
-        canvas.drawString(left, SIDE - top - step * number, text)
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"\w+", text)
+def words(body: str) -> list[str]:
+    return re.findall(r"\w+", body)
 
 
 def text_in(path: Path, place: Place) -> str:
@@ -86,10 +65,10 @@ def check(folder: Path, parse: Parse) -> list[tuple[str, Span]]:
     """Every span's words lie in its box, and every word of the Markdown in a span."""
     body = parse.document.markdown.encode()
     spans = [(body[s.byte_start : s.byte_end].decode(), s) for s in parse.document.spans]
-    for text, span in spans:
+    for piece, span in spans:
         there = words(text_in(folder / "a.pdf", span.place))
-        missing = [word for word in words(text) if word not in there]
-        assert len(missing) <= (1 - LEAST) * len(words(text)), (text, there)
+        missing = [word for word in words(piece) if word not in there]
+        assert len(missing) <= (1 - LEAST) * len(words(piece)), (piece, there)
     assert sum(len(words(t)) for t, _ in spans) == len(words(parse.document.markdown))
     return spans
 
@@ -107,16 +86,16 @@ def test_each_of_two_columns_has_its_box(tmp_path: Path) -> None:
         lines(canvas, 60, 100, [*column("left"), "and it goes on here"])
         lines(canvas, 320, 100, ["in the other column", *column("right")])
 
-    spans = check(tmp_path, parsed(tmp_path, draw))
+    spans = check(tmp_path, parsed(tmp_path, drawn(draw)))
     boxes = [span.place.box for _, span in spans if span.place.box]
     assert min(box[2] for box in boxes) < 320 <= max(box[0] for box in boxes) + 1
 
 
 def test_a_paragraph_over_two_pages_has_a_place_on_each(tmp_path: Path) -> None:
-    first = [LINE.format(n=n) for n in range(50)] + ["and the sentence goes"]
+    first = [*text(50), "and the sentence goes"]
     second = ["on to its end on the next page, where", *(LINE.format(n=n) for n in range(60, 70))]
     parse = parsed(
-        tmp_path, lambda c: lines(c, 60, 100, first), lambda c: lines(c, 60, 100, second)
+        tmp_path, drawn(lambda c: lines(c, 60, 100, first), lambda c: lines(c, 60, 100, second))
     )
     spans = check(tmp_path, parse)
     assert "goes on to its end" in parse.document.markdown
@@ -134,8 +113,8 @@ def test_each_row_of_a_table_has_its_box(tmp_path: Path) -> None:
             lines(canvas, 205, 114 + 20 * n, [row[1]])
         canvas.grid([60, 200, 340], [SIDE - y for y in (100, 120, 140, 160)])
 
-    spans = check(tmp_path, parsed(tmp_path, draw))
-    assert [text for text, _ in spans[1:]] == [
+    spans = check(tmp_path, parsed(tmp_path, drawn(draw)))
+    assert [piece for piece, _ in spans[1:]] == [
         "Name | Price", "Plum pie | 5 euros", "Soup | 3 euros",
     ]  # fmt: skip
     tops = [span.place.box[1] for _, span in spans if span.place.box]
@@ -147,14 +126,14 @@ def test_headings_list_items_and_code_have_their_own(tmp_path: Path) -> None:
     def draw(canvas: Canvas) -> None:
         canvas.setFont("Helvetica-Bold", 18)
         canvas.drawString(60, 760, "Report of the year")
-        lines(canvas, 60, 120, [LINE.format(n=n) for n in range(4)])
+        lines(canvas, 60, 120, text(4))
         lines(canvas, 60, 200, ["• the first item", "• the second item"])
         canvas.setFont("Courier", 10)
         canvas.drawString(60, 560, "x = compute(1, 2)")
         canvas.drawString(60, 548, "print(x)")
-        lines(canvas, 60, 330, [LINE.format(n=n) for n in range(3)])
+        lines(canvas, 60, 330, text(3))
 
-    texts = [text for text, _ in check(tmp_path, parsed(tmp_path, draw))]
+    texts = [piece for piece, _ in check(tmp_path, parsed(tmp_path, drawn(draw)))]
     assert texts[0] == "Report of the year"
     assert texts[2:5] == ["the first item", "the second item", "x = compute(1, 2)\nprint(x)"]
 
@@ -171,10 +150,10 @@ def test_a_rotated_page_is_given_as_it_is_shown(tmp_path: Path, rotate: int) -> 
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(rotate)
         turned(canvas, rotate)
-        lines(canvas, 180, 200, [LINE.format(n=n) for n in range(5)])
-        lines(canvas, 180, 330, [LINE.format(n=n) for n in range(9)])
+        lines(canvas, 180, 200, text(5))
+        lines(canvas, 180, 330, text(9))
 
-    ((_, above), (_, below)) = check(tmp_path, parsed(tmp_path, draw))
+    ((_, above), (_, below)) = check(tmp_path, parsed(tmp_path, drawn(draw)))
     assert above.place.box is not None
     assert below.place.box is not None
     assert above.place.box[3] < below.place.box[1]
@@ -186,19 +165,19 @@ def test_text_that_runs_any_way_has_its_box(tmp_path: Path, degrees: int, rotate
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(rotate)
         turned(canvas, degrees)
-        lines(canvas, 180, 200, [LINE.format(n=n) for n in range(5)])
-        lines(canvas, 180, 330, [LINE.format(n=n) for n in range(9)])
+        lines(canvas, 180, 200, text(5))
+        lines(canvas, 180, 330, text(9))
 
-    assert len(check(tmp_path, parsed(tmp_path, draw))) == 2
+    assert len(check(tmp_path, parsed(tmp_path, drawn(draw)))) == 2
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
 def test_boxes_are_within_the_crop_box(tmp_path: Path, rotate: int) -> None:
     def draw(canvas: Canvas) -> None:
         canvas.setPageRotation(rotate)
-        lines(canvas, 180, 200, [LINE.format(n=n) for n in range(5)])
+        lines(canvas, 180, 200, text(5))
 
-    parse = parsed(tmp_path, draw, crop=(100, 200, 560, 800))
+    parse = parsed(tmp_path, drawn(draw, crop=(100, 200, 560, 800)))
     ((_, span),) = check(tmp_path, parse)
     if not rotate:
         assert span.place.box is not None
@@ -207,5 +186,44 @@ def test_boxes_are_within_the_crop_box(tmp_path: Path, rotate: int) -> None:
 
 
 def test_text_that_looks_like_a_mark_opens_no_place(tmp_path: Path) -> None:
-    parse = parsed(tmp_path, lambda c: lines(c, 60, 100, [LINE.format(n=n) for n in range(5)]))
+    parse = parsed(tmp_path, drawn(lambda c: lines(c, 60, 100, text(5))))
     assert not re.search("[\ufdd0-\ufdef]", parse.document.markdown)
+
+
+def test_a_table_over_two_pages_is_one_with_its_rows_on_both(tmp_path: Path) -> None:
+    def draw(canvas: Canvas, first: int, count: int, top: float) -> None:
+        rows = [
+            ("Region", "Count"),
+            *((f"Area {n}", f"about {n * 7}") for n in range(first, count)),
+        ]
+        for n, (name, value) in enumerate(rows):
+            lines(canvas, 65, top + 14 + 20 * n, [name])
+            lines(canvas, 205, top + 14 + 20 * n, [value])
+        edges = [SIDE - top - 20 * n for n in range(len(rows) + 1)]
+        canvas.grid([60, 200, 340], edges)
+
+    parse = parsed(tmp_path, drawn(lambda c: draw(c, 1, 30, 100), lambda c: draw(c, 30, 40, 60)))
+    spans = check(tmp_path, parse)
+    assert parse.document.markdown.count("Region") == 1
+    assert [
+        span.place.page
+        for piece, span in spans
+        if piece in {"Area 29 | about 203", "Area 30 | about 210"}
+    ] == [1, 2]
+
+
+def test_places_of_doclings_own_items_are_from_the_top(tmp_path: Path) -> None:
+    document = DoclingDocument(name="x")
+    document.add_page(page_no=3, size=Size(width=600, height=800))
+    low = BoundingBox(l=10, t=700, r=90, b=650, coord_origin=CoordOrigin.BOTTOMLEFT)
+    item = document.add_text(label=DocItemLabel.TEXT, text="begins here and goes on")
+    item.prov = [
+        ProvenanceItem(page_no=3, bbox=low, charspan=(0, 11)),
+        ProvenanceItem(page_no=3, bbox=BoundingBox(l=300, t=5, r=390, b=60), charspan=(12, 23)),
+    ]
+    marks = Marks()
+    mark_places(document, marks)
+    _, spans = marks.resolve(to_markdown(document))
+    assert [(s.byte_start, s.place.box) for s in spans] == [
+        (0, (10.0, 100.0, 90.0, 150.0)), (12, (300.0, 5.0, 390.0, 60.0)),
+    ]  # fmt: skip
