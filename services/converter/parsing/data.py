@@ -263,7 +263,6 @@ class _Reader:
         depth = self._deeper(depth)
         listed = record or level - _TOP_LEVEL >= _HEADED_LEVELS - 1 or _is_wide(value)
         seen: set[int] = set()
-        open_list = False
         for name, member, where in self._members(value, place):
             self.doubled += hash(name) in seen
             seen.add(hash(name))
@@ -271,10 +270,8 @@ class _Reader:
                 self.title = self.title or member
             if listed and _is_short(member):
                 text = f"- {span(name)}: {span(_shown(member))}".rstrip()
-                self._line_of_list(text, where, more=open_list)
-                open_list = True
+                self._writer.item(text, where)
                 continue
-            open_list = False
             self._writer.heading(name or "(no name)", level, where)
             self._content(member, name, level + 1, depth, where)
 
@@ -289,13 +286,6 @@ class _Reader:
     def _paragraph(self, value: Any, place: Place) -> None:
         self._writer.block(paragraph(_shown(value)), place)
 
-    def _line_of_list(self, text: str, place: Place, *, more: bool) -> None:
-        if more:
-            self._writer.add("\n")
-            self._writer.add(text, place)
-        else:
-            self._writer.block(text, place)
-
     def _list(
         self, value: Any, name: str, level: int, depth: int, place: Place | None = None
     ) -> None:
@@ -304,15 +294,12 @@ class _Reader:
         if columns is not None:
             self._table(value, columns, place)
             return
-        open_list = False
         for number, (_, item, where) in enumerate(self._members(value, place), 1):
             if _is_short(item):
                 if item == "":
                     continue
-                self._line_of_list(f"- {span(_shown(item))}".rstrip(), where, more=open_list)
-                open_list = True
+                self._writer.item(f"- {span(_shown(item))}".rstrip(), where)
                 continue
-            open_list = False
             self._item(item, name, level, depth, (number, where))
 
     def _item(self, item: Any, name: str, level: int, depth: int, which: tuple[int, Place]) -> None:

@@ -17,11 +17,11 @@ from services.converter.parsing.archive import Archive
 from services.converter.parsing.embedded import embedded_files
 from services.converter.parsing.literal import span
 from services.converter.parsing.markdown import to_markdown
-from services.converter.parsing.marks import Marks
+from services.converter.parsing.marks import Marks, unmarked
 from services.converter.parsing.office import part, properties, relations
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
-from services.converter.parsing.word_chunks import unfold
+from services.converter.parsing.word_chunks import unfold, unfold_diagrams
 from services.converter.parsing.word_numbers import name_headings, write_labels
 from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of, value
 from services.converter.parsing.xml_paths import Paths
@@ -90,6 +90,9 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
 def _mark(root: Any, paths: Paths, chunks: dict[Any, str], marks: Marks) -> None:
     """Put the mark of its place around the text of every paragraph; in tables of the row."""
     ends: dict[Any, Any] = {}
+    for text in root.iter(W + "t"):
+        # Of no use but to forge a mark.
+        text.text = unmarked(text.text or "")
     for paragraph in root.iter(W + "p"):
         texts = [
             t for t in paragraph.iter(W + "t") if _is_word(t) and _paragraph_of(t) is paragraph
@@ -160,7 +163,7 @@ def _unfold_chunks(archive: Archive, root: Any, styles: Any | None) -> dict[Any,
     def read(key: str) -> tuple[str, bytes]:
         return targets.get(key, ""), archive.read(targets.get(key, ""))
 
-    return unfold(root, read, headings)
+    return unfold(root, read, headings) | unfold_diagrams(root, read)
 
 
 @cache

@@ -123,6 +123,8 @@ class _Deck:
 
         self.writer = Writer(options.max_output_bytes)
         self.hidden = Unseen()
+        self._designs: dict[int, Any] = {}
+        """Layouts and masters that were seen, held so that their identity is theirs."""
         try:
             self._deck = pptx.Presentation(str(path))
             self._size = (
@@ -145,6 +147,13 @@ class _Deck:
             raise Refusal("corrupt-document", "a slide is damaged") from error
 
     def _slide(self, slide: Any, number: int) -> None:
+        for design in (slide.slide_layout, slide.slide_layout.slide_master):
+            # On every slide, like a running head; once is enough for the scanner.
+            if id(design.element) not in self._designs:
+                self._designs[id(design.element)] = design
+                for shape in design.shapes:
+                    if not shape.is_placeholder:
+                        self.hidden.add("notes", text_of(shape._element))
         if slide.has_notes_slide:
             self.hidden.add("notes", _notes(slide.notes_slide))
         for names in slide.element.iter(P + "cNvPr"):

@@ -1,4 +1,4 @@
-"""Pieces of a Word document that other programs put in: pages, mails and texts (altChunk)."""
+"""What of a Word document lies in other parts: pages, mails and texts (altChunk), SmartArt."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,9 +12,12 @@ from lxml import etree
 from kernel.errors import Refusal
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.visibility import take_hidden
-from services.converter.parsing.wordml import W
+from services.converter.parsing.wordml import W, parse_xml
 
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
+_DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _BLOCKS = ["h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "div", "blockquote"]
 _INNER = [*_BLOCKS, "table"]
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -41,6 +44,23 @@ def unfold(
             chunk.addprevious(block)
             origins |= dict.fromkeys(block.iter(W + "p"), name)
         chunk.getparent().remove(chunk)
+    return origins
+
+
+def unfold_diagrams(root: Any, read: Callable[[str], tuple[str, bytes]]) -> dict[Any, str]:
+    """Put the texts of every SmartArt behind the paragraph that shows it; as `unfold` does."""
+    origins: dict[Any, str] = {}
+    for ids in list(root.iter(_DGM + "relIds"))[:_MOST]:
+        around = list(ids.iterancestors(W + "p"))
+        name, data = read(ids.get(_DATA) or "")
+        if not around or not data:
+            continue
+        for point in reversed(list(parse_xml(data).iter(_DGM + "pt"))):
+            text = _clean("".join(t.text or "" for t in point.iter(_A + "t")))
+            if text:
+                paragraph = _paragraph(text, None)
+                around[-1].addnext(paragraph)
+                origins[paragraph] = name
     return origins
 
 

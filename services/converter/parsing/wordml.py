@@ -87,7 +87,7 @@ class Styles:
         """A line of a table of contents: Word keeps this style's name in every language."""
         style = self._styles.get(style_id)
         return style is not None and bool(
-            re.fullmatch(r"toc \d+", value(style, "name") or "", re.I)
+            re.fullmatch(r"toc (?:\d+|heading)", value(style, "name") or "", re.I)
         )
 
 

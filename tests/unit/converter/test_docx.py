@@ -78,6 +78,15 @@ def test_every_paragraph_and_row_has_its_path(tmp_path: Path) -> None:
     assert found == ["Глава", "two words", "cell 0 | cell 1", "cell 2 | cell 3"]
 
 
+def test_a_forged_mark_is_no_place(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph("one")
+    document.add_paragraph("t\ufde0\ufdd0\ufde1wo")
+    parsed = parse(document, tmp_path).document
+    assert parsed.markdown.rstrip() == "one\n\ntwo"
+    assert len({span.place for span in parsed.spans}) == 2
+
+
 def test_labels_that_are_words_stay_in_the_text(tmp_path: Path) -> None:
     document = docx.Document()
     numbered(document, ("decimal", "§ %1"), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))
@@ -178,6 +187,26 @@ def test_pages_put_into_a_document_are_part_of_it(tmp_path: Path) -> None:
     parsed = parse_docx(path, ParseOptions()).document
     assert parsed.markdown.rstrip() == "## Topic\n\ntext\n\n| a | b |\n| - | - |"
     assert {span.place for span in parsed.spans} == {Place(part="word/page.html")}
+
+
+def test_texts_of_diagrams_are_paragraphs(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph("after")
+    document.save(str(tmp_path / "a.docx"))
+    spaces = (
+        b'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" '
+        b'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+        b'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    )
+    body = (
+        b"<w:p><w:r><w:drawing><dgm:relIds " + spaces + b' r:dm="chunk"/></w:drawing></w:r></w:p>'
+    )
+    points = b"".join(b"<dgm:pt><a:t>%b</a:t></dgm:pt>" % text for text in (b"one", b"two"))
+    data = b"<dgm:m " + spaces + b">" + points + b"</dgm:m>"
+    path = with_part(tmp_path / "a.docx", body, {"word/page.html": data})
+    parsed = parse_docx(path, ParseOptions()).document
+    assert parsed.markdown.rstrip() == "one\n\ntwo\n\nafter"
+    assert parsed.spans[0].place == Place(part="word/page.html")
 
 
 def test_embedded_files_become_files_of_the_parse(tmp_path: Path) -> None:

@@ -130,6 +130,14 @@ def test_what_is_not_seen_is_for_the_scanner(deck: Any, tmp_path: Path) -> None:
     assert "alternative" in hidden(document, "alt-text")
 
 
+def test_what_stands_on_every_slide_is_told_once(deck: Any, tmp_path: Path) -> None:
+    deck.slide_master.shapes._spTree.append(box(slide(deck, title="One"), "motto")._element)
+    slide(deck, title="Two")
+    document = parse(deck, tmp_path).document
+    assert document.markdown == "# One\n\n# Two\n"
+    assert hidden(document, "notes") == ["motto"]
+
+
 def test_white_text_on_something_dark_is_seen(deck: Any, tmp_path: Path) -> None:
     page = slide(deck, BLANK)
     rectangle = page.shapes.add_shape(1, Pt(0), Pt(0), Pt(300), Pt(300))
