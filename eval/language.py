@@ -107,6 +107,12 @@ def peers() -> dict[str, Detector]:
     """Other detectors, where they are installed."""
     found: dict[str, Detector] = {}
     try:
+        import py3langid
+    except ImportError:
+        print("py3langid is not installed", file=sys.stderr)
+    else:
+        found["py3langid"] = lambda text: str(py3langid.classify(text)[0])
+    try:
         from lingua import LanguageDetectorBuilder
     except ImportError:
         print("lingua-language-detector is not installed", file=sys.stderr)
@@ -118,12 +124,6 @@ def peers() -> dict[str, Detector]:
             return language.iso_code_639_1.name.lower() if language else "unknown"
 
         found["lingua, 75 languages"] = with_lingua
-    try:
-        import py3langid
-    except ImportError:
-        print("py3langid is not installed", file=sys.stderr)
-    else:
-        found["py3langid"] = lambda text: str(py3langid.classify(text)[0])
     return found
 
 
@@ -144,25 +144,17 @@ def accuracy(
 
 def report(detectors: dict[str, Detector], texts: dict[str, Texts], seed: int) -> None:
     """Tables: accepted variants, then what became of the others."""
-    results = {
-        (name, length): accuracy(detector, texts, length, seed)
-        for name, detector in detectors.items()
-        for length in LENGTHS
-    }
-    for name in detectors:
+    heads = " | ".join(f"{length} chars" for length in LENGTHS)
+    for name, detector in detectors.items():
+        by_length = [accuracy(detector, texts, length, seed) for length in LENGTHS]
         print(f"\n### {name}: share of pieces called right\n")
-        print(
-            "| variant | "
-            + " | ".join(f"{n} chars" for n in LENGTHS)
-            + " | by set, at 60 / 140 / 250 |"
-        )
+        print(f"| variant | {heads} | by set, at {' / '.join(map(str, LENGTHS))} |")
         print("|---|" + "---|" * (len(LENGTHS) + 1))
-        by_length = [results[name, length] for length in LENGTHS]
         for variant in sorted(by_length[0]):
             code = variant[:2]
             if code in ACCEPTED:
                 print(_line(variant, code, by_length))
-        print(_others(by_length))
+        print(_others(by_length), flush=True)
 
 
 def _line(variant: str, code: str, by_length: list[Any]) -> str:
