@@ -32,6 +32,9 @@ _RAISABLE = re.compile(r"[-−+]?\d{1,4}|n")
 _IN_TABLE = frozenset({
     "caption", "colgroup", "col", "thead", "tbody", "tfoot", "tr", "td", "th", "script", "template",
 })  # fmt: skip
+_WRAPPERS = ["div", "section", "article", "main", "header", "center", "form", "fieldset"]
+_WRAPPED = frozenset({*_WRAPPERS, *_BLOCKS})
+_MOST_COLUMNS = 500
 _LETTERED = frozenset({"a", "A", "i", "I"})
 _BACKSLASH = re.compile(r"\\(?=[!-/:;=-@\[-`{-~]|$)", re.MULTILINE)
 _LINK = re.compile(r"\](?=[(\[:])")
@@ -49,11 +52,13 @@ def simplify(soup: BeautifulSoup, base: str) -> None:
     _write_formulas(soup)
     _write_notes(soup)
     _write_ruby(soup)
+    _collapse(soup)
     _free_strays(soup)
     _unfold_layout(soup)
     _unfold_marks(soup)
     _letter_lists(soup)
     _order_tables(soup)
+    _tame_spans(soup)
     _name_captions(soup)
     _keep_code(soup)
     _open_definitions(soup)
@@ -143,6 +148,36 @@ def _write_ruby(soup: BeautifulSoup) -> None:
             if isinstance(child, NavigableString):
                 child.replace_with(_text(child.strip()))
         ruby.unwrap()
+
+
+def _collapse(soup: BeautifulSoup) -> None:
+    """Wrappers around a single element say nothing, and docling pays for each at every text."""
+    for tag in reversed(soup.find_all(_WRAPPERS)):
+        inner = [c for c in tag.contents if isinstance(c, Tag) or str(c).strip()]
+        if not inner and tag.parent is not None:
+            tag.decompose()
+        elif len(inner) == 1 and isinstance(inner[0], Tag) and inner[0].name in _WRAPPED:
+            tag.replace_with(inner[0].extract())
+
+
+def _tame_spans(soup: BeautifulSoup) -> None:
+    """Spans beyond the table itself, or of a size that no reader sees, are undone."""
+    for table in soup.find_all("table"):
+        rows = table.find_all("tr")
+        cells = table.find_all(["td", "th"], attrs={"colspan": True})
+        spans = [_number(cell.get("colspan")) for cell in cells]
+        wide = sum(spans) > _MOST_COLUMNS * max(1, len(rows)) or max(spans, default=1) > (
+            _MOST_COLUMNS
+        )
+        for cell in cells if wide else ():
+            del cell["colspan"]
+        for cell in table.find_all(["td", "th"], attrs={"rowspan": True}):
+            cell["rowspan"] = str(max(1, min(_number(cell.get("rowspan")), len(rows))))
+
+
+def _number(value: object) -> int:
+    text = str(value).strip()
+    return int(text) if text.isdecimal() and len(text) < 7 else 1
 
 
 def _free_strays(soup: BeautifulSoup) -> None:
