@@ -43,7 +43,7 @@ from services.converter.settings import ParseOptions
 _GOOD = 0.6
 _LEAST_SIDE = 8
 _LEAST_CONTRAST = 20
-_SURE_TURN = 4.0
+_SURE_TURN = 8.0
 _LONG_WORD, _FLAT = 5, 0.5
 _SAME_SIZE, _GAP = 0.14, 0.2
 _MARK_CONFIDENCE = 0.6
@@ -150,7 +150,9 @@ class PageReader:
         best = self._upright(grey, told.quarters, told.script)
         if not any(text.words for text in best.texts.values()):
             return None
-        if best.plausibility < _GOOD and (told.certainty < _SURE_TURN or best.level < _FLAT):
+        # A script that none of our languages has is a page seen wrong way up.
+        sure = told.certainty >= _SURE_TURN and told.script in _SCRIPTS
+        if max(best.scores.values()) < _GOOD and not (sure and best.level >= _FLAT):
             others = (self._upright(grey, told.quarters + n, told.script) for n in (1, 2, 3))
             best = max((best, *others), key=lambda attempt: attempt.worth)
         _give_back()
@@ -214,10 +216,6 @@ class _Attempt:
         return score(self.texts)
 
     @property
-    def plausibility(self) -> float:
-        return max((text.plausibility for text in self.texts.values()), default=0.0)
-
-    @property
     def level(self) -> float:
         return max((text.level for text in self.texts.values() if text.words), default=1.0)
 
@@ -254,11 +252,12 @@ def score(texts: dict[str, _Text]) -> dict[str, float]:
     )
     right = {name: text.letters_in(agreed) for name, text in texts.items()}
     most = max(right.values(), default=0)
+    letters = max((text.letters for text in texts.values()), default=0)
     many = max((len(text.words) for text in texts.values()), default=0)
     scores: dict[str, float] = {}
     for name, text in texts.items():
-        if most >= _FEW_LETTERS / 2:
-            value = right[name] / max(text.letters, most)
+        if letters >= _FEW_LETTERS:
+            value = right[name] / max(1, text.letters, most)
         else:
             value = text.confidence * len(text.words) / max(1, many)
         scores[name] = round(value, 4)

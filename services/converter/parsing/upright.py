@@ -14,7 +14,7 @@ _LEAST_SKEW, _MOST_SKEW = 0.15, 7.0
 _PROFILE_SIDE = 900
 _LIGHT_SIDE, _AROUND = 400, 15
 _EVEN, _DARKEST = 0.9, 60
-_LEAST_RULE = 0.05
+_LEAST_RULE = 0.07
 _SOLID = 0.88
 _RUN = 7
 _THICKEST_RULE = 0.004
@@ -194,7 +194,7 @@ def without_rules(image: Image.Image) -> tuple[Image.Image, list[Rule]]:
     rules: list[Rule] = []
     over = np.zeros_like(ink)
     side = max(image.size)
-    least, thickest = max(30, round(_LEAST_RULE * side)), max(4, round(_THICKEST_RULE * side))
+    least, thickest = max(50, round(_LEAST_RULE * side)), max(4, round(_THICKEST_RULE * side))
     for shape in ((least, 1), (1, least)):
         # Nearly all ink over a length that no letter has: noise does not break it, text is not it.
         core = (cv2.blur(ink, shape) > _SOLID * 255).astype(np.uint8)

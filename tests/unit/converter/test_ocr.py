@@ -11,6 +11,7 @@ from rapidfuzz.distance import Levenshtein
 from services.converter.parsing import ocr, ocr_engines
 from services.converter.parsing.ocr import PageReader, Scan, score, told_engines
 from services.converter.parsing.ocr_engines import Rapid, Seen, Tesseract, rapid, tesseract
+from services.converter.parsing.upright import Frame
 from services.converter.settings import ParseOptions
 from tests.unit.converter.drawn import TEXTS, drawn, scanned
 
@@ -278,3 +279,51 @@ def test_a_program_that_fails_has_read_nothing(
 
 def test_a_speck_is_no_page() -> None:
     assert read(drawn("A").resize((3, 3))) is None
+
+
+class _Misled(_Told):
+    """Says that an upright page lies on its head, and reads nonsense in any other position."""
+
+    def __init__(self, text: str, script: str, certainty: float) -> None:
+        super().__init__(text, script)
+        self._certainty = certainty
+
+    def orientation(self, image: Any) -> ocr_engines.Orientation:
+        return ocr_engines.Orientation(2, self._certainty, self.script)
+
+    def read(self, image: Any, languages: Any, mode: int = 3) -> list[Seen]:
+        self.asked.append(tuple(languages))
+        upright = image.getpixel((85, 195)) < image.getpixel((image.width - 85, 10))
+        return seen(self.text if upright else "vlk qrtz ppx wqw zzkr vbn mnb rtz plk")
+
+
+@pytest.mark.parametrize(("script", "certainty"), [("Latin", 1.0), ("Devanagari", 30.0)])
+def test_a_position_that_makes_no_sense_is_given_up(
+    script: str, certainty: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = _Misled(TEXTS["sl"], script, certainty)
+    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
+    page = drawn(TEXTS["sl"])
+    page.paste(0, (80, 190, 90, 200))
+    scan = read(page)
+    assert said(scan) == TEXTS["sl"]
+    assert scan is not None
+    assert scan.frame == Frame.of(page.width / 2, page.height / 2)
+
+
+def test_words_whose_boxes_touch_keep_their_blank() -> None:
+    from services.converter.parsing.pdf_shapes import join_words
+
+    touching = [
+        Seen("napredak", 10, 0, 90, 20, 20, 0.9), Seen("i", 90, 0, 96, 20, 20, 0.9),
+        Seen("bolji", 97, 0, 140, 20, 20, 0.9),
+    ]  # fmt: skip
+    assert join_words(ocr._words(touching, 1.0)) == "napredak i bolji"
+
+
+def test_lines_of_one_size_are_of_one_size() -> None:
+    words = [Seen("a" * 9, 0, 30.0 * n, 90, 30.0 * n + 20, 20 + n % 3, 0.9) for n in range(9)]
+    title = Seen("Title", 0, 400, 90, 440, 34, 0.9)
+    sizes = [word.size for word in ocr._words([*words, title], 0.5)]
+    assert set(sizes[:-1]) == {10.5}
+    assert sizes[-1] == 17.0
