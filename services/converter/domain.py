@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from contracts.artifacts import BodyMeta, ParsedDocument, Span
-from kernel.media import PLAIN
+from kernel.media import MARKDOWN, PLAIN
 from services.converter.form import formed, marked
 from services.converter.laws import name_of_law, recover_law
 from services.converter.lines import Line, body_of, carried, cleaned, split
@@ -40,8 +40,8 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
         fallback_title: the title if neither metadata nor a first-level heading gives one.
     """
     text, edits = cleaned(parsed.markdown)
-    plain = marked(split(text))
     media_type = parsed.meta.media_type
+    plain = marked(split(text), literal=media_type != MARKDOWN)
     paged = formed(marked(without_page_edges(plain)))
     quiet = _quiet(paged, media_type)
     lines = _settled(paged, _headed(quiet, media_type), media_type) or formed(plain)

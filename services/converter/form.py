@@ -34,10 +34,29 @@ def _without_blanks(line: Line) -> Line:
     return line.cut(0, len(line.text.rstrip(" \t")))
 
 
-def marked(lines: Sequence[Line]) -> list[Line]:
-    """The lines with `code` set; a fence that is open at the end is closed."""
+def marked(lines: Sequence[Line], *, literal: bool = False) -> list[Line]:
+    """The lines with `code` set.
+
+    A fence that is open at the end is closed, as Markdown reads it; with `literal` (the text is
+    not Markdown, but may look like it) its opening is escaped and what follows is text.
+    """
     out: list[Line] = []
-    fence = ""
+    rest = lines
+    while rest:
+        done, opening = _marked(rest)
+        if opening is None:
+            return [*out, *done]
+        if not literal:
+            return [*out, *done, Line(_fence_of(done[opening]), code=True)]
+        out += [*done[:opening], _escaped(rest[opening])]
+        rest = rest[opening + 1 :]
+    return out
+
+
+def _marked(lines: Sequence[Line]) -> tuple[list[Line], int | None]:
+    """The lines, and where a fence opens that is never closed."""
+    out: list[Line] = []
+    fence, opening = "", None
     inner = _InnerFences(lines)
     for number, line in enumerate(lines):
         deep = not fence and inner.holds(number)
@@ -45,10 +64,26 @@ def marked(lines: Sequence[Line]) -> list[Line]:
         code = deep or bool(fence) or match is not None
         out.append(line._replace(code=code) if line.code != code else line)
         if match and not fence:
-            fence = match[1]
+            fence, opening = match[1], number
         elif match and match[1].startswith(fence) and not match[2].strip():
-            fence = ""
-    return [*out, Line(fence, code=True)] if fence else out
+            fence, opening = "", None
+    return out, opening
+
+
+def _fence_of(line: Line) -> str:
+    match = _FENCE.match(line.text)
+    return match[1] if match else ""
+
+
+def _escaped(line: Line) -> Line:
+    """A line that opens a fence, as text."""
+    text = line.text.lstrip()
+    start = len(line.text) - len(text)
+    size = len(text) - len(text.lstrip(text[0]))
+    parts: list[Line | str] = [line.cut(0, start)]
+    for at in range(start, start + size):
+        parts += ["\\", line.cut(at, at + 1)]
+    return joined([*parts, line.cut(start + size, len(line.text))])
 
 
 class _InnerFences:

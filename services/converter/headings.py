@@ -50,7 +50,7 @@ _ORDINALS: tuple[tuple[str, str], ...] = (
      "петнаест шеснаест седамнаест осамнаест деветнаест двадесет", "и|а|о|е"),
     ("прв втор трет четврт пет шест седм осм девет десет единаесет дванаесет тринаесет "
      "четиринаесет петнаесет шеснаесет седумнаесет осумнаесет деветнаесет дваесет",
-     "и|а|о|ти|та|то"),
+     "|и|а|о|ти|та|то"),
     ("prv drug treć četvrt pet šest sedm osm devet deset jedanaest dvanaest trinaest četrnaest "
      "petnaest šesnaest sedamnaest osamnaest devetnaest dvadeset", "i|a|o|e"),
     ("prv drug tretj četrt pet šest sedm osm devet deset enajst dvanajst trinajst štirinajst "

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument
-from kernel.media import HTML, MARKDOWN
+from kernel.media import HTML, MARKDOWN, PLAIN
 from services.converter.domain import canonical, front_matter, plain_text
 
 
@@ -37,6 +37,12 @@ def test_code_is_kept() -> None:
 
 def test_an_open_fence_is_closed() -> None:
     assert body("~~~~\ncode") == "~~~~\ncode\n~~~~\n"
+
+
+def test_what_only_looks_like_an_open_fence_stays_text() -> None:
+    assert body("a\n```\n\n## B\n", PLAIN) == "a\n\\`\\`\\`\n\n## B\n"
+    assert body("a\n ~~~~ b\nc\n", HTML) == "a\n \\~\\~\\~\\~ b\nc\n"
+    assert body("````\n```\nx\n```\nb\n", PLAIN) == "\\`\\`\\`\\`\n\n```\nx\n```\n\nb\n"
 
 
 def test_a_rule_after_a_blank_line_is_no_underline() -> None:
