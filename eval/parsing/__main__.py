@@ -66,8 +66,6 @@ def run(bench: Bench) -> None:
     cases = bench.wanted("docling", sets.docling)
     rows = (r for part, e in _engines(bench, cases) for r in measure.structure("docling", part, e))
     bench.show("docling's ground truth", rows, report.structure, report.speed)
-    scans = bench.wanted("ocr", sets.ocr)
-    bench.show("Scans", measure.structure("ocr", scans, "ours"), report.structure)
     peer = ["ours", "markitdown"] if bench.peers else ["ours"]
     cases = bench.wanted("tika", sets.tika)
     rows = (r for name in peer for r in measure.strings("tika", cases, name, children=2))
@@ -82,6 +80,8 @@ def run(bench: Bench) -> None:
     bench.show("Page counts", measure.outcomes("pages", cases, "ours"), report.page_counts)
     cases = bench.wanted("malformed", sets.malformed)
     bench.show("Broken files", measure.outcomes("malformed", cases, "ours"), report.outcomes)
+    scans = bench.wanted("ocr", sets.ocr)
+    bench.show("Scans", measure.structure("ocr", scans, "ours"), report.structure)
 
 
 def _made(bench: Bench, folder: Path) -> None:

@@ -52,7 +52,7 @@ class Engine:
     of what it starts only, the product's parsing child: the worker stands for the service.
     """
 
-    def __init__(self, name: str, *, timeout: float = 150, peers: Path = PEERS) -> None:
+    def __init__(self, name: str, *, timeout: float = 300, peers: Path = PEERS) -> None:
         self._name, self._timeout = name, timeout
         python = str(peers / "bin" / "python") if name in IN_PEERS else sys.executable
         self._command = [python, str(_WORKER), name]

@@ -104,7 +104,7 @@ def decoding(cases: Sequence[Case], engine: str) -> Iterator[Row]:
 
 
 def outcomes(
-    kind: str, cases: Sequence[Case], engine: str, *, timeout: float = 150
+    kind: str, cases: Sequence[Case], engine: str, *, timeout: float = 300
 ) -> Iterator[Row]:
     """What becomes of broken files, in one process that must live on."""
     with Engine(engine, timeout=timeout) as converter:
