@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from services.converter.form import is_heading, spaced
 from services.converter.headings import (
+    ANNEX,
+    legal_mark,
     named_section,
     number_parts,
     reads_as_title,
@@ -104,7 +106,7 @@ def _by(parts_of: Callable[[str], tuple[int, ...] | None], texts: Sequence[str])
         return {}
     ends = [*(f.line for f in tops[1:]), len(texts)]
     sizes = [sum(map(len, texts[f.line + 1 : e])) for f, e in zip(tops, ends, strict=True)]
-    if sum(size >= _ENOUGH_TEXT for size in sizes) * 5 < len(sizes) * 4:
+    if sum(size >= _ENOUGH_TEXT for size in sizes) * 5 < len(sizes) * 3:
         return {}
     depths = {f.line: 1 for f in tops}
     above: tuple[int, ...] = (0,)
@@ -140,4 +142,8 @@ def _alone(texts: Sequence[str], number: int) -> bool:
 
 
 def _names_section(texts: Sequence[str], number: int) -> bool:
-    return bool(texts[number]) and named_section(texts[number]) and _alone(texts, number)
+    """A part without such a number: the references, an annex."""
+    text = texts[number]
+    mark = legal_mark(text) if text else None
+    named = named_section(text) or (mark is not None and mark.unit == ANNEX and mark.value > 0)
+    return bool(text) and named and _alone(texts, number)
