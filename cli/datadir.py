@@ -42,6 +42,10 @@ class DataDir:
     def blobs(self) -> Path:
         return self.root / "blobs"
 
+    @property
+    def dropzone(self) -> Path:
+        return self.root / "dropzone"
+
     def prepare(self) -> None:
         """Create the folders, closed to others; 0711 is for Postgres, which may be another user."""
         self.root.mkdir(mode=0o711, parents=True, exist_ok=True)

@@ -116,8 +116,6 @@ def _environment(
             env["KB_BLOBS"] = stores.blobs
             if "://" in stores.blobs:
                 env |= _chosen(config, _CLOUD)
-    if "ingest" in services:
-        env.setdefault("KB_DROPZONE", f"{stores.data}/dropzone")
     env |= _database(services, config, stores)
     env |= _bus(services, config, stores)
     if "ui" in services:

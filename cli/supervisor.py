@@ -165,7 +165,7 @@ class Supervisor:
         ports = {"+".join(g): free_port() for g in groups(self._config) if g != ("ui",)}
         ports["ui"] = self._front_door_port()
         self._url = f"http://127.0.0.1:{ports['ui']}"
-        config = dict(self._config)
+        config = {"KB_DROPZONE": str(self.data.dropzone)} | self._config
         if password:
             config["KB_BOOTSTRAP_PASSWORD"] = password
         return plan(config, stores, ports, self._run_id)
