@@ -412,7 +412,7 @@ def test_a_drawn_page_is_read_with_its_heading_and_the_place_of_its_text(tmp_pat
     assert found.document.markdown == f"# Yearly report\n\n{TEXTS['en']}"
     heading, text = found.document.spans
     assert heading.place.box == pytest.approx((80, 70, 520, 130), abs=20)
-    assert text.place.box == pytest.approx((80, 180, 1120, 310), abs=25)
+    assert text.place.box == pytest.approx((80, 180, 1074, 310), abs=25)
     assert found == parse(path, PNG, OPTIONS)
 
 
