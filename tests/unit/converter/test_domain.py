@@ -39,6 +39,15 @@ def test_an_open_fence_is_closed() -> None:
     assert body("~~~~\ncode") == "~~~~\ncode\n~~~~\n"
 
 
+def test_a_fence_within_a_list_stays_in_its_item() -> None:
+    text = "- item\n\n    ```sh\n    # no heading\n\n\n    ===\n    ```\n\n- next\n"
+    assert body(text) == text
+
+
+def test_a_rule_below_several_lines_is_a_rule() -> None:
+    assert body("one\ntwo\n---\nthree\n") == "one\ntwo\n\n---\nthree\n"
+
+
 def test_what_only_looks_like_an_open_fence_stays_text() -> None:
     assert body("a\n```\n\n## B\n", PLAIN) == "a\n\\`\\`\\`\n\n## B\n"
     assert body("a\n ~~~~ b\nc\n", HTML) == "a\n \\~\\~\\~\\~ b\nc\n"

@@ -7,12 +7,15 @@ import pytest
 from services.converter.form import formed, marked
 from services.converter.headings import (
     is_legal_heading,
+    legal_mark,
     legal_rank,
     number_depth,
+    roman_value,
 )
 from services.converter.laws import recover_law
 from services.converter.lines import body_of, split
 from services.converter.papers import recover_paper
+from services.converter.sequence import chain
 
 
 def recovered(markdown: str) -> str:
@@ -121,3 +124,83 @@ def test_a_numbered_paper_gets_its_headings() -> None:
 def test_a_numbered_list_is_no_paper() -> None:
     shopping = "\n\n".join(f"{n}. Apples" for n in range(1, 6))
     assert recovered(shopping) == f"{shopping}\n"
+
+
+def heads(*parts: str) -> list[str]:
+    return re.findall(r"^#+ .*", recovered("\n\n".join(parts)), re.M)
+
+
+def test_roman_numbers_and_letters_head_a_paper() -> None:
+    assert heads(
+        "Abstract", SENTENCE, "I. INTRODUCTION", SENTENCE, "II. METHOD", SENTENCE, "A. Data",
+        SENTENCE, "B. Model", SENTENCE, "III. RESULTS", SENTENCE, "References", "[1] A. Author.",
+    ) == [
+        "# Abstract", "# I. INTRODUCTION", "# II. METHOD", "## A. Data", "## B. Model",
+        "# III. RESULTS", "# References",
+    ]  # fmt: skip
+
+
+def test_clauses_of_an_agreement_stay_text_below_their_headings() -> None:
+    clause = f"1.1 {SENTENCE}"
+    assert heads(
+        "1. DEFINITIONS", clause, "2. TERM", clause, "3. END", clause, "Schedule 1", SENTENCE
+    ) == ["# 1. DEFINITIONS", "# 2. TERM", "# 3. END", "# Schedule 1"]
+
+
+def test_headings_of_wiki_text_become_headings() -> None:
+    assert heads("== History ==", SENTENCE, "=== Early ===", SENTENCE, "a == b") == [
+        "## History", "### Early",
+    ]  # fmt: skip
+
+
+def test_numbers_give_levels_where_all_headings_have_one() -> None:
+    assert heads("# T", "## 1 A", SENTENCE, "## 1.1 B", SENTENCE, "## 2 C", SENTENCE, "## X") == [
+        "# T", "## 1 A", "### 1.1 B", "## 2 C", "## X",
+    ]  # fmt: skip
+
+
+def test_roman_numbers_are_read_in_both_scripts() -> None:
+    assert [roman_value(text) for text in ("XIV", "ХІ", "IIII", "MIX", "", "ABC")] == [
+        14, 11, 0, 1009, 0, 0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "unit", "value", "suffix"),
+    [
+        ("Глава двадесет и трета", "глава", 23, ""),
+        ("Erster Abschnitt", "abschnitt", 1, ""),
+        ("DIO PRVI", "dio", 1, ""),
+        ("ПРВ ДЕЛ", "дел", 1, ""),
+        ("5.a člen", "article", 5, ".a"),
+        ("Статья 12.1. Учёт", "article", 12, ".1"),
+        ("Article 12 bis", "article", 12, "bis"),
+        ("§§ 5 bis 7 (weggefallen)", "§", 5, ""),
+        ("Прилог број 3", "annex", 3, ""),
+        ("Приложение № 2", "annex", 2, ""),
+        ("ANNEX", "annex", 0, ""),
+        ("Единствен член", "article", 1, ""),
+        ("Teil A", "teil", 1, ""),
+    ],
+)
+def test_marks_have_a_kind_a_value_and_a_suffix(
+    line: str, unit: str, value: int, suffix: str
+) -> None:
+    mark = legal_mark(line)
+    assert mark is not None
+    assert (mark.unit, mark.value, mark.suffix) == (unit, value, suffix)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "row"),
+    [
+        ([1, 2, 3, 89, 4, 5], [0, 1, 2, 4, 5]),
+        ([1, 2, 2, 3], [0, 2, 3]),
+        ([1, 2, 5, 6, 7], [0, 1, 2, 3, 4]),
+        ([1, 2, 3, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]),
+        ([], []),
+    ],
+)
+def test_strays_fall_out_of_a_row_of_numbers(numbers: list[int], row: list[int]) -> None:
+    found = chain([(number, "") for number in numbers], restart=1.6)
+    assert [numbers[n] for n in found] == [numbers[n] for n in row]
