@@ -43,15 +43,20 @@ class Run:
 
     def within(self, body: Tag) -> "Run | None":
         """What is left of it in `body` after elements were removed."""
-        if self.block.decomposed or not is_within(self.block, body):
+        if is_gone(self.block) or not is_within(self.block, body):
             return None
-        left = [node for node in self.nodes if not node.decomposed and node.parent]
+        left = [node for node in self.nodes if not is_gone(node) and node.parent]
         if len(left) == len(self.nodes):
             return self
         run = Run(self.block, known=self.known)
         for node in left:
             _add(run, node, linked=node.find_parent("a") is not None)
         return run if left else None
+
+
+def is_gone(node: PageElement) -> bool:
+    """`node.decomposed`, which for an element searches all that is below it."""
+    return "_decomposed" in vars(node)
 
 
 def is_within(tag: Tag, root: Tag) -> bool:

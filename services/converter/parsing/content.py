@@ -7,7 +7,14 @@ from typing import Any
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from services.converter.parsing.article import Run, find_runs, is_within, main_text, runs_of
+from services.converter.parsing.article import (
+    Run,
+    find_runs,
+    is_gone,
+    is_within,
+    main_text,
+    runs_of,
+)
 
 _DROPPED = [
     "iframe", "object", "embed", "svg", "canvas", "button", "select", "input", "textarea", "nav",
@@ -96,7 +103,7 @@ def reduce_to_content(soup: BeautifulSoup, source: str, tree: Any) -> None:
     _drop(body, _weigh(body, runs))
     runs = [left for run in runs if (left := run.within(body))]
     _choose(body, runs, article=_ARTICLE.search(source) is not None)
-    if isinstance(heading, Tag) and not heading.decomposed and not body.find("h1"):
+    if isinstance(heading, Tag) and not is_gone(heading) and not body.find("h1"):
         body.insert(0, heading.extract())
 
 
@@ -124,7 +131,7 @@ def _drop(body: Tag, weights: _Weights) -> None:
     """Remove furniture, but never what holds a good part of the page or of the article."""
     page = weights[id(body)]
     for tag in list(body.find_all(True)):
-        if tag.decomposed:
+        if is_gone(tag):
             continue
         weight = weights.get(id(tag), _Weight())
         if not (tag.name in _DROPPED or _is_furniture(tag, weight, page)):

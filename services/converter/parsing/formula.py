@@ -4,6 +4,8 @@ import re
 
 from bs4.element import NavigableString, Tag
 
+from services.converter.parsing.article import is_gone
+
 _LIMITS = {
     "msup": "^", "msub": "_", "mover": "^", "munder": "_", "msubsup": "_^", "munderover": "_^",
 }  # fmt: skip
@@ -19,7 +21,7 @@ def linear(math: Tag) -> str:
     if str(math.get("alttext") or "").strip():
         return f"${_one_line(str(math['alttext']))}$"
     for note in math.find_all(_ANNOTATIONS):
-        if not note.decomposed:
+        if not is_gone(note):
             note.decompose()
     return _one_line(_written(math))
 

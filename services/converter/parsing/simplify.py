@@ -11,6 +11,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, Tag
 
+from services.converter.parsing.article import is_gone
 from services.converter.parsing.formula import linear
 
 _PLAIN_INLINE = [
@@ -109,7 +110,7 @@ def _text(value: str) -> NavigableString:
 
 def _write_formulas(soup: BeautifulSoup) -> None:
     for math in soup.find_all("math"):
-        if not math.decomposed:
+        if not is_gone(math):
             math.replace_with(_text(linear(math)))
     for image in soup.find_all("img", alt=True):
         if _FORMULA_IMAGE.search(" ".join(image.get("class") or [])):
@@ -126,7 +127,7 @@ def _write_notes(soup: BeautifulSoup) -> None:
         elif _RAISABLE.fullmatch(words):
             raised.replace_with(_text(words.translate(_RAISED)))
     for link in soup.find_all("a", href=True):
-        if not link.decomposed and "#" in str(link["href"]):
+        if not is_gone(link) and "#" in str(link["href"]):
             words = link.get_text(strip=True)
             heading = link.find_parent(_HEADINGS) is not None
             if _BACKLINK.fullmatch(words) or (heading and words.lower() in _PERMALINK):
@@ -293,14 +294,14 @@ def _name_captions(soup: BeautifulSoup) -> None:
     for figure in soup.find_all("figure"):
         figure.name = "div"
     for picture in soup.find_all(["img", "picture", "source"]):
-        if not picture.decomposed:
+        if not is_gone(picture):
             picture.decompose()
 
 
 def _keep_code(soup: BeautifulSoup) -> None:
     """Code is one text with its own line ends; the guard keeps the blanks that it starts with."""
     for block in soup.find_all(["pre", "listing", "xmp"]):
-        if block.decomposed or block.find("table"):
+        if is_gone(block) or block.find("table"):
             continue
         for br in block.find_all("br"):
             br.replace_with(_text("\n"))
