@@ -115,7 +115,8 @@ def jobs(page: JobPage) -> None:
     for j in page.jobs:
         error = f"  {clean(_error(j.error), one_line=True)}" if j.error else ""
         name = clean(j.name, one_line=True)
-        out(f"{j.job_id}  {j.started_at:%Y-%m-%d %H:%M:%S}  {j.status:<10} {name}{error}")
+        late = f"  overdue: {j.next_action}" if j.overdue else ""
+        out(f"{j.job_id}  {j.started_at:%Y-%m-%d %H:%M:%S}  {j.status:<10} {name}{error}{late}")
 
 
 def job(view: JobView) -> None:

@@ -62,6 +62,17 @@ def test_a_job_tells_whose_turn_it_is(capsys: pytest.CaptureFixture[str]) -> Non
             "code           corrupt", "reason         broken\ufffd"} <= set(lines)  # fmt: skip
 
 
+def test_the_list_shows_what_is_overdue(door: Door, kb: Kb) -> None:  # noqa: F811
+    at = "2026-01-01T00:00:00Z"
+    job = {k: v for k, v in CHANGED.items() if k not in ("changed", "position")} | {
+        "name": "a.md", "stage": "converter", "done": False, "chunk_count": None, "error": None,
+        "started_at": at, "updated_at": at, "overdue": True, "next_action": "the converter parses",
+    }  # fmt: skip
+    door.reply = JSONResponse({"jobs": [job, job | {"overdue": False}], "next": None})
+    one, two = kb("jobs").out.splitlines()
+    assert one.endswith("a.md  overdue: the converter parses") and two.endswith("a.md")
+
+
 def test_delete_asks_first(door: Door, kb: Kb, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     door.reply = JSONResponse(VIEW | {"versions": [VIEW], "attachments": []})
     monkeypatch.setattr("sys.stdin", _Answer("n\n"))
