@@ -37,11 +37,13 @@ def to_markdown(document: Any) -> str:
 
 
 def _tame(cells: Sequence[Any]) -> None:
-    """Literal text; and spans that would repeat a text out of all proportion are undone."""
+    """Literal text; one row of heads, since docling joins several into `A - B`, which no reader of
+    the document can quote; and spans that would repeat a text out of all proportion are undone."""
     raw = sum(len(cell.text) for cell in cells)
     spread = sum(len(cell.text) * cell.row_span * cell.col_span for cell in cells)
     for cell in cells:
         cell.text = _TAG_START.sub(r"\1\1\\<", cell.text)
+        cell.column_header = cell.column_header and cell.start_row_offset_idx == 0
         if spread > 4 * raw + 2000:
             cell.row_span = cell.col_span = 1
             cell.end_row_offset_idx = cell.start_row_offset_idx + 1

@@ -324,3 +324,17 @@ def test_a_page_as_deep_as_allowed_is_read(tag: str) -> None:
 def test_the_same_bytes_give_the_same_parse() -> None:
     page = f"<body><h1>T</h1><p>{RUSSIAN}</p><p hidden>x</p></body>".encode()
     assert parsed(page).to_bytes() == parsed(page).to_bytes()
+
+
+def test_stacked_heads_stay_as_they_are_written() -> None:
+    page = (
+        "<h1>Rooms</h1><table><tr><th>Room</th><th colspan=2>Holdings</th></tr>"
+        "<tr><th>No.</th><th>Boxes</th><th>Files</th></tr><tr><td>A</td><td>1</td><td>2</td></tr>"
+        "</table>"
+    )
+    rows = [line for line in markdown(page).splitlines() if "---" not in line and "|" in line]
+    assert [re.findall(r"[\w.]+", row) for row in rows if re.search(r"\w", row)] == [
+        ["Room", "Holdings", "Holdings"],
+        ["No.", "Boxes", "Files"],
+        ["A", "1", "2"],
+    ]
