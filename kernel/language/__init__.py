@@ -103,7 +103,8 @@ def _best(found: Guess, prior: dict[str, float]) -> tuple[str, float]:
     return code, weighted[code] / sum(weighted.values())
 
 
-_READS_BOSNIAN = 0.8
+_READS_BOSNIAN, _AT_LENGTH, _LONG = 0.8, 0.57, 1_000
+"""How likely Bosnian must be on the average: in a text of few letters, and of 1,000 or more."""
 
 
 def _label(main: str, guesses: list[Guess]) -> str | None:
@@ -113,4 +114,5 @@ def _label(main: str, guesses: list[Guess]) -> str | None:
     near = [found for found in guesses if found.bosnian]
     letters = sum(found.letters for found in near)
     bosnian = sum(found.bosnian * found.letters for found in near)
-    return BOSNIAN if letters and bosnian > _READS_BOSNIAN * letters else None
+    bar = _AT_LENGTH if letters >= _LONG else _READS_BOSNIAN
+    return BOSNIAN if letters and bosnian > bar * letters else None

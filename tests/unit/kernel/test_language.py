@@ -131,6 +131,8 @@ def test_bosnian_is_its_nearest_neighbour_with_a_label() -> None:
 
 
 def test_croatian_and_serbian_have_no_label() -> None:
+    assert identify(SENTENCES["hr"] * 30).label is None
+    assert identify(SERBIAN_LATIN * 20).label is None
     assert identify(SENTENCES["hr"]).label is None
     assert identify(SERBIAN_LATIN).label is None
     assert identify(SENTENCES["en"]).label is None
