@@ -63,9 +63,7 @@ class ConverterSettings(BaseSettings):
     recycle_mib: int = Field(
         default=1536, gt=0, description="Memory at which the process is replaced"
     )
-    ocr: bool = Field(
-        default=True, description="Read pages without text by tesseract, if installed"
-    )
+    ocr: bool = Field(default=True, description="Read pictures, and pages without text, by OCR")
     accepted: frozenset[str] = Field(default=ACCEPTED, description="Languages taken in")
     pdf_engine: Literal["auto", "heuristic", "models"] = Field(
         default="auto",

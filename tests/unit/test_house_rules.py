@@ -35,7 +35,9 @@ HEAVY = frozenset({
 VECTORS = frozenset({"qdrant_client", "qdrant_edge"})
 ENGINES = {"kernel.vectors.edge", "kernel.vectors.server", "kernel.vectors.stub"}
 """Loaded when the engine is chosen: they alone may bring their library along."""
-IN_THE_CHILD = {"services.converter.parsing.docling_plugin"}
+IN_THE_CHILD = {
+    "services.converter.parsing.docling_plugin", "services.converter.parsing.pdf_assembly",
+}  # fmt: skip
 """Extends docling's classes; only the parsing child imports it."""
 LIGHT = (
     "kernel.relay_service", "services.ingest.app", "services.scanner.app", "services.ui.app",

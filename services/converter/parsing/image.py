@@ -18,7 +18,6 @@ from kernel.language import UNKNOWN
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import PageReader, Scan, engines, told_engines
-from services.converter.parsing.pdf_assembly import document_of
 from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -50,6 +49,8 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     Raises:
         Refusal: `corrupt-document`, `decompression-bomb`, `too-many-pages`, `no-text`.
     """
+    from services.converter.parsing.pdf_assembly import document_of
+
     picture = _opened(path)
     with picture:
         count = _frames(picture, path, options)
