@@ -228,7 +228,6 @@ async def test_a_rebuild_gives_the_same_answers_without_a_model(client: httpx.As
         ("../../etc/passwd", b"# text\n\nwords", "invalid-name"),
         ("a\\b.md", b"# text\n\nwords", "invalid-name"),
         ("x.exe", b"MZ\x90\x00\x03" + bytes(300), "unsupported-media-type"),
-        ("deep.json", b"[" * 100_000 + b"]" * 100_000, "unsupported-media-type"),
     ],
 )
 async def test_what_cannot_be_taken_is_refused_at_once(
@@ -285,6 +284,7 @@ async def test_a_bad_query_is_a_problem_with_a_type(
     ("name", "data", "code"),
     [
         ("locked.pdf", b"%PDF-1.7\n" + bytes(64), "corrupt-document"),
+        ("deep.json", b"[" * 100_000 + b"]" * 100_000, "too-deep"),
         ("half.docx", b"PK\x03\x04" + b"[Content_Types].xml" + bytes(100), "corrupt-document"),
         (
             "thai.md",
