@@ -2,7 +2,6 @@
 
 import ctypes
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -294,12 +293,6 @@ def _overlapping(words: Sequence[Glyphs]) -> list[int]:
     return found
 
 
-def _common(a: Box, b: Box) -> float:
-    across = min(a.right, b.right) - max(a.left, b.left)
-    down = min(a.bottom, b.bottom) - max(a.top, b.top)
-    return across * down if across > 0 and down > 0 else 0.0
-
-
 # --- type, found by place ---------------------------------------------------------------------
 
 
@@ -316,16 +309,21 @@ class Type:
         self._boxes = np.array([word.box for word in kept], dtype=np.float32).reshape(-1, 4)
 
     def at(self, boxes: Sequence[Box]) -> Iterator[Font | None]:
-        """The font of most of what stands in each box; None where nothing does."""
+        """The font of what stands in the middle of each box; None where nothing does."""
         rows: dict[int, list[int]] = {}
         known = self._boxes.tolist()
         for index, (_, top, _, bottom) in enumerate(known):
             for row in range(int(top // _ROW), int(bottom // _ROW) + 1):
                 rows.setdefault(row, []).append(index)
         for box in boxes:
-            shares: Counter[int] = Counter()
-            for index in rows.get(int((box.top + box.bottom) / 2 // _ROW), ()):
-                share = _common(box, Box(*known[index]))
-                if share > 0:
-                    shares[int(self._numbers[index])] += math.ceil(16 * share)
-            yield self._fonts[shares.most_common(1)[0][0]] if shares else None
+            x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
+            found: int | None = None
+            for index in rows.get(int(y // _ROW), ()):
+                left, top, right, bottom = known[index]
+                # Glyphs are lower than their line: `-` stands over or under the middle.
+                if left - 1 <= x <= right + 1 and top - _ROW / 2 <= y <= bottom + _ROW / 2:
+                    inside = top <= y <= bottom
+                    found = index if found is None or inside else found
+                    if inside:
+                        break
+            yield None if found is None else self._fonts[int(self._numbers[found])]

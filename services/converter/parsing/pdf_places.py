@@ -6,7 +6,6 @@ the text on it runs; points from the top left corner, to a tenth.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import count
 from typing import Any
 
 from contracts.artifacts import Place
@@ -40,23 +39,16 @@ def _marked_text(
 
 
 def _by_rows(cells: Iterable[Any]) -> list[Any]:
-    """Cells over several rows as one cell a row: Markdown repeats their text in each anyway.
-
-    Not in a header: docling makes one row of its rows, and counts them by where cells start.
-    """
+    """Cells over several rows as one cell a row: Markdown repeats their text in each anyway."""
     parted: list[Any] = []
     for cell in cells:
-        first, last = cell.start_row_offset_idx, max(cell.end_row_offset_idx, 1)
-        if last - first <= 1 or cell.column_header:
+        first, last = cell.start_row_offset_idx, cell.end_row_offset_idx
+        if last - first <= 1:
             parted.append(cell)
             continue
         parted += [
             cell.model_copy(
-                update={
-                    "row_span": 1,
-                    "start_row_offset_idx": row,
-                    "end_row_offset_idx": row + 1,
-                }
+                update={"row_span": 1, "start_row_offset_idx": row, "end_row_offset_idx": row + 1}
             )
             for row in range(first, last)
         ]
@@ -64,29 +56,21 @@ def _by_rows(cells: Iterable[Any]) -> list[Any]:
 
 
 def _mark_rows(table: Any, heights: dict[int, float], marks: Marks) -> None:
-    """A row's mark in its first cell, and the end of it in its last one; a header is one row.
+    """A row's mark in its first cell, and the end of it in its last one.
 
     Of a table over several pages, `charspan` says in which row each page starts.
     """
     rows: defaultdict[int, list[Any]] = defaultdict(list)
-    heads: set[int] = set()
     for cell in table.data.table_cells:
         cell.text = unmarked(cell.text)
         rows[cell.start_row_offset_idx].append(cell)
-        if cell.column_header:
-            heads.add(cell.start_row_offset_idx)
-    head = next(row for row in count() if row not in heads) - 1
-    rows[0] += [cell for row in range(1, head + 1) for cell in rows.pop(row, ())]
     for row, cells in sorted(rows.items()):
-        if not cells:
-            continue
-        cells.sort(key=lambda cell: (cell.start_row_offset_idx, cell.start_col_offset_idx))
-        boxes = [cell.bbox for cell in cells if cell.bbox is not None and cell.text]
+        cells.sort(key=lambda cell: cell.start_col_offset_idx)
         whole = [one for one in table.prov if one is table.prov[0] or one.charspan[0] <= row][-1]
+        boxes = [cell.bbox for cell in cells if cell.bbox is not None and cell.text]
         box = boxes[0].enclosing_bbox(boxes) if boxes else whole.bbox
         cells[0].text = marks.mark(_place(whole.page_no, box, heights)) + cells[0].text
-        if row or head < 1:
-            cells[-1].text += Marks.END
+        cells[-1].text += Marks.END
 
 
 def _place(page: int, box: Any, heights: dict[int, float]) -> Place:
