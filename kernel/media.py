@@ -143,7 +143,10 @@ def _zip_kind(head: bytes, suffix: str) -> str:
     names = [head[m.start(1) : m.start(1) + _u16(m[0][26:28])] for m in _ENTRY.finditer(head)]
     if names[:1] == [b"mimetype"]:
         content = head[30 + len(names[0]) :]
-        return next((t for mark, t in _ZIP_MIMETYPES if content.startswith(mark)), ZIP)
+        told = next((t for mark, t in _ZIP_MIMETYPES if content.startswith(mark)), None)
+        # It should lie there unpacked; where it does not, the name has to do.
+        packed = head[8:10] != b"\0\0"
+        return told or (_ZIP_NAMES.get(suffix, ZIP) if packed else ZIP)
     # In order: an embedded workbook shows its own headers behind those of its document.
     for name in names:
         if name.partition(b"/")[0] in _ZIP_FOLDERS:

@@ -30,7 +30,9 @@ _NOTE = re.compile(rb"\[\^(?=[\w-]{1,40}\])")
 _CLOSED = re.compile(rb"<([A-Za-z][\w:-]{0,40})((?:\s[^<>]*)?)/>")
 _VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
-_DOCUMENT_TYPE = re.compile(rb"<!DOCTYPE[^>\[]*>", re.IGNORECASE)
+_DOCUMENT_TYPE = re.compile(
+    rb"<!DOCTYPE[^>\[]{0,1000}(?:\[[^\]]{0,100000}\]\s{0,1000})?>", re.IGNORECASE
+)
 
 
 class _Chapter(NamedTuple):
@@ -101,7 +103,8 @@ def _read(data: bytes, options: ParseOptions) -> ParsedDocument | None:
 def _opened(page: bytes) -> bytes:
     """`<title/>` as a browser of pages needs it: it would take all that follows for the title."""
     return _CLOSED.sub(
-        lambda m: m[0] if m[1].lower() in _VOID else b"<" + m[1] + m[2] + b"></" + m[1] + b">", page
+        lambda m: m[0] if m[1].lower() in _VOID else b"<" + m[1] + m[2] + b"></" + m[1] + b">",
+        _DOCUMENT_TYPE.sub(b"", page, count=1),
     )
 
 
@@ -174,7 +177,7 @@ def _is_page(items: dict[str, tuple[str, Any]], reference: Any) -> bool:
 
 
 def _untyped(data: bytes) -> bytes:
-    """Without a document type that declares nothing: old books have one."""
+    """Without a document type: old books have one. An entity that it declares stays unknown."""
     return _DOCUMENT_TYPE.sub(b"", data, count=1)
 
 

@@ -41,6 +41,7 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
         Refusal: `invalid-encoding`, `empty-document`, `too-large`.
     """
     text, encoding = decode(data)
+    del data
     # Of no character but in a forged mark of ours: `_REMOVED` must be free for use.
     text = unmarked(text)
     warnings = [] if encoding.startswith("utf-8") else [f"decoded as {encoding}"]

@@ -129,6 +129,14 @@ def test_an_open_document_is_told_by_its_first_entry(mimetype: str, kind: str) -
     assert sniff(buffer.getvalue(), "a.docx") == kind
 
 
+def test_a_mark_that_is_packed_leaves_it_to_the_name() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet" * 3)
+    assert sniff(buffer.getvalue(), "a.ods") == ODS
+    assert sniff(buffer.getvalue(), "a") == "application/zip"
+
+
 def test_a_book_without_its_mark_goes_by_its_name() -> None:
     assert sniff(zipped("META-INF/container.xml"), "a.epub") == EPUB
     assert sniff(zipped("content.xml"), "a.ods") == ODS
