@@ -17,6 +17,7 @@ FOLDERS = (*PRODUCT, "deploy", "docs", "eval", "tests", ".ci")
 TEXT = {".py", ".sql", ".md", ".toml", ".yaml", ".html", ".js", ".css", ".json", ".txt", ""}
 
 ENVIRONMENT = {
+    "cli/doctor.py": "reports on the settings of a data folder, as the client reads them",
     "cli/client.py": "where the running stack is: .env, then the environment",
     "cli/stack.py": "the supervisor is the one that hands environments out",
     "deploy/prepare.py": "a one-shot task: its environment is its argument list",
@@ -26,6 +27,9 @@ ENVIRONMENT = {
 }
 BROAD = {
     "kernel/consumer.py": "the one place where every error of a handler has its fate",
+    "cli/doctor.py": "a check that fails is a finding, and the others still run",
+    "services/converter/weights.py": "whatever the hub's client raises stops the start",
+    "services/converter/parsing/mail.py": "whatever a damaged message makes a young library raise",
     "services/converter/child.py": "whatever a hostile file makes a library raise is an outcome",
 }
 HEAVY = frozenset({
