@@ -300,10 +300,15 @@ _CLOSING = re.compile(
 )
 
 
+_NAMED_PARTS = re.compile(
+    "|".join(f"(?:{p.pattern})" for p in (_PREAMBLE, _RECITALS, _CLOSING)), re.IGNORECASE
+)
+
+
 def named_part(text: str) -> bool:
     """A preamble, the recitals or the final provisions of a law: a heading without a number."""
     short = text.rstrip(".:") if len(text) < 80 else ""
-    return bool(short) and any(p.fullmatch(short) for p in (_PREAMBLE, _RECITALS, _CLOSING))
+    return _NAMED_PARTS.fullmatch(short) is not None
 
 
 _LAW = re.compile(
@@ -338,7 +343,7 @@ def number_depth(text: str) -> int | None:
 
 def number_parts(text: str) -> tuple[int, ...] | None:
     """`(2, 1, 4)` for `2.1.4 Data`."""
-    match = _NUMBERED.match(text)
+    match = _NUMBERED.match(text) if text[:1].isdigit() else None
     return tuple(map(int, match[1].split("."))) if match else None
 
 

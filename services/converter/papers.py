@@ -74,7 +74,7 @@ def _wiki(lines: Sequence[Line]) -> dict[int, int]:
     found = {
         n: len(match[1])
         for n, line in enumerate(lines)
-        if not line.code and (match := _WIKI.fullmatch(line.text.strip()))
+        if "==" in line.text[:9] and not line.code and (match := _WIKI.fullmatch(line.text.strip()))
     }
     return found if len(found) > 1 else {}
 
@@ -98,7 +98,7 @@ def _by(parts_of: Callable[[str], tuple[int, ...] | None], texts: Sequence[str])
     found = [
         _Found(n, parts)
         for n, text in enumerate(texts)
-        if text and (parts := parts_of(text)) and _alone(texts, n)
+        if text and len(text) < _LONGEST and (parts := parts_of(text)) and _alone(texts, n)
     ]
     tops = [f for f in found if len(f.parts) == 1]
     tops = [tops[n] for n in chain([(f.parts[0], "") for f in tops], restart=3.0)]
