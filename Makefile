@@ -98,15 +98,15 @@ browser:
 	    || echo "chromium could not be installed: the pages are not tested in a browser"; \
 	fi
 
-# Scanned pages need tesseract; everything else works without it, so nothing here may fail.
+# Scans in Cyrillic need tesseract; everything else works without it, so nothing here may fail.
 ocr:
 	@if command -v tesseract >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing tesseract (OCR)"; \
 	  { apt-get update && DEBIAN_FRONTEND=noninteractive \
 	    apt-get install -y --no-install-recommends $(OCR); } >/dev/null 2>&1 \
-	    || echo "tesseract could not be installed: scanned pages will stay without text"; \
+	    || echo "tesseract could not be installed: scans in Cyrillic will stay without text"; \
 	else \
-	  echo "no tesseract: scanned pages will stay without text. To install it:"; \
+	  echo "no tesseract: scans in Cyrillic will stay without text. To install it:"; \
 	  echo "  sudo apt-get install $(OCR)"; \
 	fi

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -153,11 +152,9 @@ def _ocr(saved: dict[str, str]) -> Iterator[Finding]:
 
 
 def _tesseract_languages() -> set[str]:
-    program = shutil.which("tesseract") or "tesseract"
-    done = subprocess.run(
-        [program, "--list-langs"], capture_output=True, text=True, timeout=10, check=False
-    )
-    return set(done.stdout.split())
+    import pytesseract
+
+    return set(pytesseract.get_languages())
 
 
 def _package(area: str, name: str, purpose: str) -> Finding:
