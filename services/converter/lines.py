@@ -198,7 +198,7 @@ def carried(
             kept.append((begin, body + min(length, end - source), span))
     offsets = _bytes(body_of(lines), [at for start, end, _ in kept for at in (start, end)])
     return tuple(
-        span.model_copy(update={"byte_start": start, "byte_end": end})
+        Span(byte_start=start, byte_end=end, place=span.place)
         for (_, _, span), start, end in zip(kept, offsets[::2], offsets[1::2], strict=True)
     )
 
