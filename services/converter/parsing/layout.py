@@ -79,6 +79,16 @@ class Block:
             self.table.settle()
 
 
+@dataclass(slots=True)
+class Page:
+    """Blocks of one page in reading order; `number` from 1."""
+
+    number: int
+    width: float
+    height: float
+    blocks: list[Block]
+
+
 BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 ENUMERATOR = re.compile(
     r"^(?!\(\d{3}\) \d{3}\b)"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pypdfium2 as pdfium
 from PIL import Image
 
-from services.converter.parsing.layout import blocks_of_page
+from services.converter.parsing.layout import Page, blocks_of_page
 from services.converter.parsing.ocr import PageReader, Scan
-from services.converter.parsing.structure import Page
 
 _SCALE = 3.5
 _MOST_PIXELS = 8_000_000

@@ -1,13 +1,13 @@
 """What can be told only from all pages: running heads, headings and levels, broken paragraphs."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
-from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line
+from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line, Page
 from services.converter.parsing.pdf_contents import (
     Entry,
     depths,
@@ -16,20 +16,11 @@ from services.converter.parsing.pdf_contents import (
     entries_of_table,
     is_contents_name,
 )
+from services.converter.parsing.pdf_furniture import running_lines, without
 from services.converter.parsing.pdf_levels import Heading, levels
 from services.converter.parsing.tables import Table
 
 ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
-
-
-@dataclass(slots=True)
-class Page:
-    """Blocks of one page in reading order; `number` from 1."""
-
-    number: int
-    width: float
-    height: float
-    blocks: list[Block]
 
 
 class Part(NamedTuple):
@@ -71,13 +62,6 @@ class Element:
         return self.parts[-1]
 
 
-_OUTER, _OUTER_NUMBER = 0.12, 0.2
-_PAGE_NUMBER = re.compile(
-    r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
-    r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
-    re.IGNORECASE,
-)
-_NUMBERED_FOOT = re.compile(r"^\d{1,4}\s+(?!.*(?:https?:|www\.))\D.*[^.:;,]$|\D\s\d{1,4}$")
 _CAPTION = re.compile(
     r"^(?:figure|fig\.|table|abbildung|abb\.|tabelle|tab\.|рис\.|рисунок|таблица|фигура|фиг\.|слика|"
     r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
@@ -104,8 +88,8 @@ def structure(
     pages: Sequence[Page], outline: Sequence[tuple[int, str, int | None]]
 ) -> list[Element]:
     """The document as a list of elements in reading order."""
-    furniture = _running_lines(pages, _body_style(pages)[0])
-    pages = [Page(p.number, p.width, p.height, list(_without(p, furniture))) for p in pages]
+    furniture = running_lines(pages, _body_style(pages)[0])
+    pages = [Page(p.number, p.width, p.height, list(without(p, furniture))) for p in pages]
     words = _vocabulary(pages)
     body_size, body_bold = _body_style(pages)
     elements, entries = _with_contents(
@@ -189,82 +173,6 @@ def _entry(entry: Entry, element: Element) -> Element:
         element.block, left=left, top=top, right=right, bottom=bottom, lines=[], table=None
     )
     return Element("list", entry.text, element.page, block, marker="-")
-
-
-# --- running heads ----------------------------------------------------------------------------
-
-
-def _shapes(line: Line, page: int, body_size: float) -> list[str]:
-    """What a running head keeps from page to page: all of it, or all but the page's number.
-
-    A number counts as the page's if it grows with the pages, and only in small type: `Article 5` at
-    the head of one page and `Article 9` at the head of the next are headings.
-    """
-    text = line.text.strip().lower()
-    shapes = [text]
-    if line.size > 1.1 * body_size:
-        return shapes
-    for match in re.finditer(r"\d{1,4}", text):
-        rest = f"{text[: match.start()]}#{text[match.end() :]}"
-        shapes.append(f"{rest} {int(match[0]) - page}")
-    return shapes
-
-
-def _outer_lines(page: Page) -> Iterator[Line]:
-    for block in page.blocks:
-        lone = len(block.lines) == 1 and _PAGE_NUMBER.match(block.text) is not None
-        outer = _OUTER_NUMBER if lone else _OUTER
-        if block.bottom < outer * page.height or block.top > (1 - outer) * page.height:
-            yield from block.lines
-
-
-def _running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int]]:
-    """Lines in the outer parts of pages that return, or that are a page number."""
-    seen: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
-    for page in pages:
-        for line in _outer_lines(page):
-            for shape in _shapes(line, page.number, body_size):
-                seen[shape, round(line.top / 6)].add(page.number)
-    least = max(2, min(4, len(pages) // 5))
-    running: set[tuple[int, int]] = set()
-    for page in pages:
-        for line in _outer_lines(page):
-            places = [round(line.top / 6) + d for d in (-1, 0, 1)]
-            returns = max(
-                len(set().union(*(seen.get((shape, place), ()) for place in places)))
-                for shape in _shapes(line, page.number, body_size)
-            )
-            if returns >= least or _is_folio(line, page, body_size):
-                running.add((page.number, id(line)))
-    return running
-
-
-def _is_folio(line: Line, page: Page, body_size: float) -> bool:
-    """A page number at the edge, alone or with the name of the chapter."""
-    number = _PAGE_NUMBER.match(line.text) is not None
-    outer = _OUTER_NUMBER if number else _OUTER
-    top, bottom = line.bottom < outer * page.height, line.top > (1 - outer) * page.height
-    if not (top or bottom) or line.size > 1.25 * body_size:
-        return False
-    edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
-    if edge and number:
-        return True
-    others = [b for b in page.blocks if any(o is not line for o in b.lines) or not b.lines]
-    gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
-    alone = min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
-    outermost = all(g > -1 for g in gaps)
-    if number:
-        return alone and outermost
-    # A footnote may stand as low, but it is a sentence or an address.
-    return edge and alone and _NUMBERED_FOOT.search(line.text) is not None
-
-
-def _without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:
-    for block in page.blocks:
-        kept = [line for line in block.lines if (page.number, id(line)) not in furniture]
-        if kept or not block.lines:
-            block.lines = kept
-            yield block
 
 
 # --- text -------------------------------------------------------------------------------------
@@ -392,7 +300,7 @@ def _is_heading(
     if _reads_on(text, large=block.size >= body_size * 1.12):
         return False
     if not _stands_out(block, body_size, body_bold):
-        return _is_italic_heading(block, text, body_size)
+        return _is_italic_heading(block, text, body_size) or _is_capitals(block, text, body_size)
     least = 1.3 if crowded else (0.0 if len(block.lines) <= 3 else 1.4)
     return block.size >= body_size * least
 
@@ -414,6 +322,20 @@ def _is_italic_heading(block: Block, text: str, body_size: float) -> bool:
         and block.space_above > 0.6 * block.size
         and text[:1].isupper()
         and not re.search(r"[.,;:!?)\d]$", text)
+    )
+
+
+def _is_capitals(block: Block, text: str, body_size: float) -> bool:
+    """A line or two in capitals on their own, with space above."""
+    words = [word for word in re.findall(r"[^\W\d_]+", text) if len(word) > 3]
+    return (
+        text.isupper()
+        and len(words) > 0
+        and len(block.lines) <= 2
+        and len(text) < 100
+        and block.size >= 0.95 * body_size
+        and block.space_above > 0.5 * block.size
+        and not re.search(r"[.,;:]$", text)
     )
 
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from services.converter.parsing.layout import blocks_of_page
+from services.converter.parsing.layout import Page, blocks_of_page
 from services.converter.parsing.pdf_shapes import Word
-from services.converter.parsing.structure import Element, Page, join_lines, structure
+from services.converter.parsing.structure import Element, join_lines, structure
 from tests.unit.converter.test_layout import LONG, line, lines
 
 A4 = (595.0, 842.0)

@@ -1,0 +1,89 @@
+"""What returns from page to page and is no part of the text: running heads, page numbers."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from services.converter.parsing.layout import Block, Line, Page
+
+_OUTER, _OUTER_NUMBER = 0.12, 0.2
+_PAGE_NUMBER = re.compile(
+    r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
+    r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
+    re.IGNORECASE,
+)
+_NUMBERED_FOOT = re.compile(r"^\d{1,4}\s+(?!.*(?:https?:|www\.))\D.*[^.:;,]$|\D\s\d{1,4}$")
+
+
+def _shapes(line: Line, page: int, body_size: float) -> list[str]:
+    """What a running head keeps from page to page: all of it, or all but the page's number.
+
+    A number counts as the page's if it grows with the pages, and only in small type: `Article 5` at
+    the head of one page and `Article 9` at the head of the next are headings.
+    """
+    text = line.text.strip().lower()
+    shapes = [text]
+    if line.size > 1.1 * body_size:
+        return shapes
+    for match in re.finditer(r"\d{1,4}", text):
+        rest = f"{text[: match.start()]}#{text[match.end() :]}"
+        shapes.append(f"{rest} {int(match[0]) - page}")
+    return shapes
+
+
+def _outer_lines(page: Page) -> Iterator[Line]:
+    for block in page.blocks:
+        lone = len(block.lines) == 1 and _PAGE_NUMBER.match(block.text) is not None
+        outer = _OUTER_NUMBER if lone else _OUTER
+        if block.bottom < outer * page.height or block.top > (1 - outer) * page.height:
+            yield from block.lines
+
+
+def running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int]]:
+    """Lines in the outer parts of pages that return, or that are a page number."""
+    seen: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for page in pages:
+        for line in _outer_lines(page):
+            for shape in _shapes(line, page.number, body_size):
+                seen[shape, round(line.top / 6)].add(page.number)
+    least = max(2, min(4, len(pages) // 5))
+    running: set[tuple[int, int]] = set()
+    for page in pages:
+        for line in _outer_lines(page):
+            places = [round(line.top / 6) + d for d in (-1, 0, 1)]
+            returns = max(
+                len(set().union(*(seen.get((shape, place), ()) for place in places)))
+                for shape in _shapes(line, page.number, body_size)
+            )
+            if returns >= least or _is_folio(line, page, body_size):
+                running.add((page.number, id(line)))
+    return running
+
+
+def _is_folio(line: Line, page: Page, body_size: float) -> bool:
+    """A page number at the edge, alone or with the name of the chapter."""
+    number = _PAGE_NUMBER.match(line.text) is not None
+    outer = _OUTER_NUMBER if number else _OUTER
+    top, bottom = line.bottom < outer * page.height, line.top > (1 - outer) * page.height
+    if not (top or bottom) or line.size > 1.25 * body_size:
+        return False
+    edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
+    if edge and number:
+        return True
+    others = [b for b in page.blocks if any(o is not line for o in b.lines) or not b.lines]
+    gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
+    alone = min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
+    outermost = all(g > -1 for g in gaps)
+    if number:
+        return alone and outermost
+    # A footnote may stand as low, but it is a sentence or an address.
+    return edge and alone and _NUMBERED_FOOT.search(line.text) is not None
+
+
+def without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:
+    """The blocks of a page without such lines."""
+    for block in page.blocks:
+        kept = [line for line in block.lines if (page.number, id(line)) not in furniture]
+        if kept or not block.lines:
+            block.lines = kept
+            yield block
