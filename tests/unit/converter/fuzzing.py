@@ -29,11 +29,11 @@ _ELEMENTS = re.compile(
 _VALUES = re.compile(rb'="[^"]{0,60}"|>[^<>]{1,60}<')
 
 BOUNDED = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-SLOW = settings(BOUNDED, max_examples=20)
+SLOW = settings(BOUNDED, max_examples=12)
 
 
 @st.composite
