@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -95,11 +96,22 @@ async def _convert(
 
 
 def _targets(files: Sequence[tuple[Path, Path]], to: Path) -> Iterator[Path]:
-    """`report.md` for `report.pdf`; `report.pdf.md` where `report.docx` is converted as well."""
-    stems = [place.with_suffix("") for _, place in files]
-    for (_, place), stem in zip(files, stems, strict=True):
-        name = place.name if stems.count(stem) > 1 else stem.name
-        yield to / place.parent / f"{name}.md"
+    """`report.md` for `report.pdf`; `report.pdf.md` where `report.docx` is converted as well.
+
+    No two files have the same one: `x/a.txt` and `y/a.txt` become `a.txt.md` and `a.txt-2.md`.
+    """
+    stems = Counter(place.with_suffix("") for _, place in files)
+    taken: set[Path] = set()
+    for _, place in files:
+        stem = place.with_suffix("")
+        name = place.name if stems[stem] > 1 else stem.name
+        target = place.with_name(f"{name}.md")
+        number = 1
+        while target in taken:
+            number += 1
+            target = place.with_name(f"{name}-{number}.md")
+        taken.add(target)
+        yield to / target
 
 
 def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:

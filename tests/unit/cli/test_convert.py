@@ -56,6 +56,21 @@ def test_files_of_one_stem_keep_their_endings(tmp_path: Path) -> None:
     assert names == ["a.md.md", "a.txt.md", "b.md"]
 
 
+def test_files_of_one_name_from_two_folders_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    paths = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        paths += put(tmp_path / folder, a_txt=f"{folder} ".encode() + plain())
+    paths += put(tmp_path, a_md=markdown())
+    (tmp_path / "a.txt.log").write_bytes(b"log " + plain())
+    out = tmp_path / "out"
+    result = run(*paths, str(tmp_path / "a.txt.log"), "--out", str(out), "--json")
+    names = [Path(row["out"]).name for row in rows(result)]
+    assert names == ["a.txt.md", "a.txt-2.md", "a.md.md", "a.txt-3.md"]
+    starts = {name: (out / name).read_text().split("---\n", 2)[2].split()[0] for name in names}
+    assert (starts["a.txt.md"], starts["a.txt-2.md"], starts["a.txt-3.md"]) == ("x", "y", "log")
+
+
 def test_a_folder_is_converted_with_its_folders(tmp_path: Path) -> None:
     (tmp_path / "in" / "под").mkdir(parents=True)
     put(tmp_path / "in" / "под", закон_txt=plain())
