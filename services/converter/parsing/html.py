@@ -20,6 +20,7 @@ from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
 from services.converter.parsing.result import Parse
 from services.converter.parsing.simplify import page_address, simplify
+from services.converter.parsing.trees import parsed
 from services.converter.parsing.visibility import take_hidden
 from services.converter.settings import ParseOptions
 
@@ -52,7 +53,7 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
         Refusal: `invalid-encoding`, `too-deep`, `empty-document`.
     """
     source, encoding = _decoded(data)
-    soup = BeautifulSoup(source, "lxml")
+    soup = parsed(source)
     _check_depth(soup, options.max_depth)
     _clear_noncharacters(soup)
     origins = Origins(soup)
@@ -96,7 +97,7 @@ def _open_frames(soup: BeautifulSoup) -> None:
     body = soup.new_tag("body")
     for text in soup.find_all("noframes"):
         # The parser leaves its markup as text; the element stays around it for its place.
-        inner = BeautifulSoup(text.get_text(), "lxml").body
+        inner = parsed(text.get_text()).body
         text.clear()
         text.extend(list(inner.contents) if inner else [])
         text.name = "div"
@@ -123,22 +124,33 @@ def _check_depth(soup: BeautifulSoup, most: int) -> None:
 
 @cache
 def _converter() -> Any:
+    from docling.backend.html_backend import HTMLDocumentBackend
     from docling.datamodel.backend_options import HTMLBackendOptions
     from docling.datamodel.base_models import InputFormat
     from docling.document_converter import DocumentConverter, HTMLFormatOption
 
+    class Backend(HTMLDocumentBackend):
+        """Docling's, with the page in elements whose edits do not search all of them."""
+
+        def __init__(self, in_doc: Any, path_or_stream: Any, options: Any) -> None:
+            super().__init__(in_doc, io.BytesIO(b"<p>"), options)
+            self.soup = parsed(path_or_stream.getvalue().decode("utf-8-sig"), "html.parser")
+
     # Furniture is gone already; docling would take all before the first heading for it.
-    backend = HTMLBackendOptions.model_validate({"infer_furniture": False, "add_title": False})
+    options = HTMLBackendOptions.model_validate({"infer_furniture": False, "add_title": False})
+    html = HTMLFormatOption(backend=Backend, backend_options=options)
     return DocumentConverter(
-        allowed_formats=[InputFormat.HTML],
-        format_options={InputFormat.HTML: HTMLFormatOption(backend_options=backend)},
+        allowed_formats=[InputFormat.HTML], format_options={InputFormat.HTML: html}
     )
 
 
 def _convert(html: str) -> str:
-    from docling.datamodel.base_models import DocumentStream
+    from docling.datamodel.base_models import ConversionStatus, DocumentStream
 
-    # The mark of UTF-8 keeps docling from guessing the charset.
+    # The mark of UTF-8 tells docling what it has before it.
     data = html.encode("utf-8-sig")
     stream = DocumentStream(name="page.html", stream=io.BytesIO(data))
-    return to_markdown(_converter().convert(stream).document)
+    result = _converter().convert(stream, raises_on_error=False)
+    if result.status != ConversionStatus.SUCCESS:
+        raise Refusal("corrupt-document", "the page cannot be read")
+    return to_markdown(result.document)

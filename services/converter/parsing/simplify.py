@@ -13,6 +13,7 @@ from bs4.element import NavigableString, PageElement, Tag
 
 from services.converter.parsing.article import is_gone
 from services.converter.parsing.formula import linear
+from services.converter.parsing.trees import smooth
 
 _PLAIN_INLINE = [
     "b", "strong", "i", "em", "u", "ins", "span", "font", "small", "big", "sub", "sup", "mark",
@@ -66,7 +67,7 @@ def simplify(soup: BeautifulSoup, base: str) -> None:
     _lift_blocks(soup)
     _resolve_links(soup, base)
     _flatten_inline(soup)
-    soup.smooth()
+    smooth(soup)
     _escape(soup)
 
 
