@@ -97,6 +97,7 @@ ENUMERATOR = re.compile(
 LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
 _MOST_ALIKE = 300
 _OFTEN = 3
+_NOTHING_ABOVE = 99.0
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
 
@@ -116,6 +117,8 @@ def blocks_of_page(
     flow = [*drawn, *_flow(words, rules, fields)]
     for column, region in enumerate(_regions(flow)):
         in_column = _blocks_of_column(region, column)
+        for block in in_column[:1]:
+            block.space_above = _NOTHING_ABOVE
         for above, block in pairwise(in_column):
             block.space_above = block.top - above.bottom
         blocks += in_column

@@ -104,10 +104,14 @@ def entries_of_block(block: Block) -> list[Entry]:
 def depths(entries: Iterable[Entry]) -> Iterator[tuple[str, int]]:
     """Titles with their depth from 0: by the indents if there are several, else by numbers."""
     listed = list(entries)
-    indents: list[float] = []
+    found: list[list[float]] = []
     for left in sorted(entry.left for entry in listed):
-        if not indents or left - indents[-1] > _SAME_INDENT:
-            indents.append(left)
+        if found and left - found[-1][0] <= _SAME_INDENT:
+            found[-1].append(left)
+        else:
+            found.append([left])
+    # A single line may stand anywhere.
+    indents = [lefts[0] for lefts in found if len(lefts) > 1]
     nested = 1 < len(indents) <= 6
     for entry in listed:
         by_number = (number_depth(entry.title) or 1) - 1

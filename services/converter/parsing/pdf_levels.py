@@ -24,20 +24,26 @@ _Style = tuple[float, ...]
 def levels(headings: Sequence[Heading], known: Sequence[int | None]) -> list[int]:
     """Levels from 1; `known` are depths from 0 that an outline or a contents list gives.
 
-    What is known holds if it knows most of the headings; the others are then put below the heading
-    before them if their type is lighter, else beside it.
+    What is known holds if it knows most of the headings; the others then have the level of those
+    that look like them, or that which their own look tells.
     """
     by_style = _by_style(headings)
     told = [depth for depth in known if depth is not None]
     if not told or len(told) * 2 < len(headings):
         return [min(level, DEEPEST) for level in by_style]
+    styles = _styles(headings)
+    alike: defaultdict[_Style, Counter[int]] = defaultdict(Counter)
+    for style, depth in zip(styles, known, strict=True):
+        if depth is not None:
+            alike[style][depth + 1] += 1
     found: list[int] = []
-    deepest = max(told) + 1
-    for level, depth in zip(by_style, known, strict=True):
+    for level, style, depth in zip(by_style, styles, known, strict=True):
         if depth is not None:
             found.append(depth + 1)
+        elif alike[style]:
+            found.append(max(alike[style].items(), key=lambda item: (item[1], -item[0]))[0])
         else:
-            found.append(min(max(level, deepest), (found[-1] if found else 0) + 1) or 1)
+            found.append(min(level, (found[-1] if found else 0) + 1))
     return [min(level, DEEPEST) for level in found]
 
 

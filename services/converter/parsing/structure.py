@@ -118,15 +118,16 @@ def _titles(
 ) -> dict[str, int]:
     """Depths of headings by their letters: of the outline, else of the contents list.
 
-    An entry is known by its number too, and without it.
+    What is named a chapter is known by its number alone too, an entry also without it.
     """
-    if outline:
-        return {_key(title): depth for depth, title, _ in outline}
     titles: dict[str, int] = {}
-    for title, depth in depths(entries):
+    listed = [(title, depth) for depth, title, _ in outline] or list(depths(entries))
+    for title, depth in listed:
         bare = _LEADING_NUMBER.sub("", title)
-        for text in (title, bare):
-            if len(_key(text)) > 2:
+        number = re.search(r"\d+(?:\.\d+)*", title[: len(title) - len(bare)])
+        known = [title, f"{number[0]} {bare}" if number else "", "" if outline else bare]
+        for text in known:
+            if len(_key(text)) > (0 if outline else 2):
                 titles.setdefault(_key(text), depth)
     return titles
 
@@ -335,7 +336,7 @@ def _is_capitals(block: Block, text: str, body_size: float) -> bool:
         and len(text) < 100
         and block.size >= 0.95 * body_size
         and block.space_above > 0.5 * block.size
-        and not re.search(r"[.,;:]$", text)
+        and not re.search(r"[.,;:]$|[=<>{}|_\\]", text)
     )
 
 
