@@ -30,10 +30,10 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-2",
-    PLAIN: "text-2",
-    CSV: "csv-1",
-    JSON: "json-1",
+    MARKDOWN: "markdown-3",
+    PLAIN: "text-3",
+    CSV: "csv-2",
+    JSON: "json-2",
     XLSX: "xlsx-1",
     XLS: "xls-1",
     PPTX: "pptx-1",

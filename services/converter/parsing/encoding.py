@@ -48,7 +48,20 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_LATIN_SOUTH_SLAVIC = frozenset({"hr", "sr", "bs", "sl"})
+_LETTERS = {
+    language: frozenset(letters)
+    for language, letters in {
+        "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
+        "bg": "абвгдежзийклмнопрстуфхцчшщъьюяѝ",
+        "sr": "абвгдђежзијклљмнњопрстћуфхцчџш",
+        "mk": "абвгдѓежзѕијклљмнњопрстќуфхцчџшѐѝ",
+    }.items()
+}
 _SAMPLE = 65536
+_FEW_LETTERS = 5
+_GLUED = re.compile(r"(?<!\w)[¬√≈∆†‡•‰€™’”–—‚](?=[^\W\d_])")
+"""Signs at the front of a word: capital letters in the wrong charset."""
 _ENOUGH = 0.5
 _WORD = re.compile(r"[^\W\d_]+")
 _TAG = re.compile(r"<[^>]*>")
@@ -193,11 +206,13 @@ def _best(data: bytes) -> tuple[float, str] | None:
     sample = _telling(data)
     matches = {match.encoding for match in from_bytes(sample, cp_isolation=list(_PLAUSIBLE))}
     scored = [(_score(sample, name), name) for name in _PLAUSIBLE]
-    # Short texts fit several: then the common charset, and the one that both detectors name.
+    # Short texts fit several: then the common charset, and the one that both detectors name. In
+    # longer ones a single odd letter has to count for more.
     bonus = {"cp1251": 0.1, "cp1250": 0.05}
+    weight = min(1.0, _FEW_LETTERS / max(1, len(_HIGH.findall(sample))))
     score, name = max(
         scored,
-        key=lambda pair: pair[0] + bonus.get(pair[1], 0) + 0.05 * (pair[1] in matches),
+        key=lambda pair: pair[0] + weight * (bonus.get(pair[1], 0) + 0.05 * (pair[1] in matches)),
     )
     return (score, name) if score > 0 else None
 
@@ -220,23 +235,37 @@ def _score(data: bytes, encoding: str) -> float:
         return 0.0
     words = _WORD.findall(text)
     foreign = [word for word in words if not word.isascii()]
-    high = sum(letter > "\x7f" for letter in text)
     if not foreign or any("\x80" <= letter <= "\x9f" for letter in text):
         return 0.0
     sample = foreign if encoding in _CYRILLIC else words
     found = _identifier().FindLanguage(" ".join(sample)[:4000])
     probability = found.probability if found.language in _PLAUSIBLE[encoding] else 0.0
-    if encoding in _CYRILLIC:
-        # A few words are too little for the detector, but their letters speak for themselves.
+    south_slavic = found.language in _LATIN_SOUTH_SLAVIC and encoding not in _CYRILLIC
+    if encoding in _CYRILLIC or south_slavic:
+        # A few words are too little for the detector, and near languages share what it is sure
+        # of, but their letters speak for themselves.
         probability = 0.5 + probability / 2
-    regular = sum(word.islower() or word.istitle() or word.isupper() for word in foreign)
-    alphabetic = sum(letter > "\x7f" and letter.isalpha() for letter in text) / high
+    high = [letter for letter in text if letter > "\x7f"]
+    if encoding not in _CYRILLIC:
+        # Quotes and dashes are the same in all of them.
+        high = [letter for letter in high if letter not in _TYPOGRAPHY] or high
     usual = 1.0
     if encoding in _CYRILLIC:
         usual = _usual_letters(foreign)
-    elif found.language in {"hr", "sr", "bs", "sl"}:
-        usual = sum(letter in "čćžšđ" for letter in text.lower()) / high
-    return float(probability * regular / len(foreign) * alphabetic * usual)
+    elif south_slavic:
+        usual = sum(letter in "čćžšđČĆŽŠĐ" for letter in high) / len(high)
+    alphabetic = sum(map(str.isalpha, high)) / len(high)
+    regular = sum(_is_regular(word, found.language) for word in foreign)
+    odd = len(_GLUED.findall(text))
+    return float(probability * regular / (len(foreign) + odd) * alphabetic * usual)
+
+
+def _is_regular(word: str, language: str) -> bool:
+    """Whether its capitals are where they may be, and its letters those of the language."""
+    letters = _LETTERS.get(language) if word[0] > "\u03ff" else None
+    return (word.islower() or word.istitle() or word.isupper()) and (
+        letters is None or letters.issuperset(word.lower())
+    )
 
 
 def _usual_letters(words: list[str]) -> float:

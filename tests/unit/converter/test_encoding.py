@@ -37,6 +37,35 @@ def test_eight_bit_charsets_are_told_by_their_words(text: str, encoding: str) ->
     assert decode(text.encode(encoding))[0] == text
 
 
+BULGARIAN = (
+    "След като идентичността ви е зададена, можете да настроите редактор, който се използва, "
+    "когато трябва да въведете съобщение. Това е важно за хората, които живеят в града."
+)
+SERBIAN = (
+    "Како се ради? Резултати које су добили наши људи показују да је њихова кућа велика. Ако више "
+    "не желите књигу, можете да је вратите у библиотеку, где је ваш пријатељ."
+)
+QUOTED_CROATIAN = (
+    "Ovo je čist hrvatski tekst o životu u većem gradu – „đačkoj šumi”, žabi i Šibeniku… "
+    "Pritisnite „Otvori“ – tada će se otvoriti »Postavke« – i odaberite „Više“."
+)
+SLOVENE = (
+    "Sledeči primeri so za novo pogovorno okno, imenovano »Pogovorno okno 1«. V urejevalniku "
+    "izberite »Lastnosti« – nato »Dogodki« – in določite »Makro«, če želite – tako je najlažje."
+)
+
+
+@pytest.mark.parametrize("encoding", ["windows-1251", "mac-cyrillic", "iso-8859-5"])
+@pytest.mark.parametrize("text", [BULGARIAN, SERBIAN, RUSSIAN + " Это я знаю. Пусть так."])
+def test_capitals_and_single_letters_tell_cyrillic_charsets_apart(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding))[0] == text
+
+
+@pytest.mark.parametrize("text", [QUOTED_CROATIAN, SLOVENE])
+def test_quotes_and_dashes_do_not_hide_a_central_european_charset(text: str) -> None:
+    assert decode(text.encode("windows-1250"))[0] == text
+
+
 def test_line_ends_marks_and_nul_are_normalised() -> None:
     assert decode(b"\xef\xbb\xbfa\r\nb\rc\0\n")[0] == "a\nb\nc\n"
 
