@@ -61,11 +61,6 @@ def _by_style(headings: Sequence[Heading]) -> list[int]:
         open_styles.append(style)
         seen[style][len(open_styles)] += 1
     usual = {s: max(c.items(), key=lambda i: (i[1], -i[0]))[0] for s, c in seen.items()}
-    # A heavier style never stands lower than a lighter one.
-    floor = 0
-    for style in sorted(usual):
-        usual[style] = max(usual[style], min(floor, usual[style] + 1))
-        floor = max(floor, usual[style])
     return [usual[style] for style in styles]
 
 
