@@ -6,6 +6,8 @@ is kept in the repository, only the weights that training derives from it.
 * Message catalogues (`*.mo`) of `CATALOGUES`: translations of programs, of help and of a game's
   story, in up to 60 languages. Licences: GPL-2+/LGPL (KDE, GNOME, GIMP, Inkscape, Wesnoth and most
   others), MPL-2.0 (LibreOffice), AGPL/GPL (WordPress, MediaWiki). English: the catalogues' ids.
+* Spelling dictionaries `hunspell-hr` (LGPL or SISSL) and `hunspell-sr` (GPL-2+, LGPL-2.1 or
+  MPL-1.1): which words each has (`eval/language_words.py`).
 * Word lists inside Tesseract's models (`tesseract-ocr-*`, Apache-2.0), made from web text.
 * Frequencies of runs of one to five letters in news and web text: the models inside lingua 1.3.5
   (Apache-2.0), which its author counted in the Leipzig Corpora (CC BY).
@@ -45,6 +47,8 @@ WORD_LISTS = {
     "hr": "hrv", "bs": "bos", "sr": "srp", "sl": "slv", "mk": "mkd", "bg": "bul", "ru": "rus",
     "uk": "ukr", "be": "bel", "cs": "ces", "sk": "slk", "pl": "pol", "en": "eng", "de": "deu",
 }  # fmt: skip
+DICTIONARIES = {"hr": ("hunspell-hr", "hr_HR"), "sr": ("hunspell-sr", "sr_Latn_RS")}
+"""Language → package, and the name of the Latin dictionary in it."""
 LINGUA = "lingua-language-detector==1.3.5"
 
 _LATIN = {
@@ -74,7 +78,8 @@ def fetch(work: Path) -> None:
     debs, tree = work / "deb", work / "tree"
     debs.mkdir(parents=True, exist_ok=True)
     lists = [f"tesseract-ocr-{code}" for code in (*WORD_LISTS.values(), "srp-latn")]
-    names = [n for n in (*CATALOGUES, *lists) if not list(debs.glob(f"{n}_*.deb"))]
+    spelling = [package for package, _ in DICTIONARIES.values()]
+    names = [n for n in (*CATALOGUES, *lists, *spelling) if not list(debs.glob(f"{n}_*.deb"))]
     if names:
         subprocess.run(["apt-get", "download", "-qq", *names], cwd=debs, check=True)
     for deb in sorted(debs.glob("*.deb")):
@@ -94,7 +99,7 @@ def _unpack(deb: Path, target: Path) -> None:
         ["dpkg-deb", "--fsys-tarfile", str(deb)],
         stdout=subprocess.PIPE,
     )
-    wanted = ["--wildcards", "*.mo", "*.traineddata"]
+    wanted = ["--wildcards", "*.mo", "*.traineddata", "*.aff", "*.dic"]
     subprocess.run(
         ["tar", "-x", "-C", str(target), *wanted],
         stdin=pack.stdout,

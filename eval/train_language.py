@@ -1,7 +1,8 @@
 """Train the language model: `python -m eval.train_language --work DIR`.
 
-Writes `kernel/language/model.npz`. Needs `apt-get` and `pip` as clients, `tesseract-ocr`, scipy,
-torch and brotli; about half an hour on one core. Sources and their licences: see
+Writes `kernel/language/model.npz`; the table of words beside it is made by `eval.language_words`.
+Needs `apt-get` and `pip` as clients, `tesseract-ocr`, scipy, torch and brotli; about half an hour
+on one core. Sources and their licences: see
 `eval/language_sources.py`. Nothing of `../shared/evaldata` and no treebank is read here: those are
 for checking (`python -m eval.language`).
 
@@ -141,6 +142,17 @@ def drawn_words(
     work: Path, code: str, texts: sources.Texts, *, south: bool
 ) -> Callable[[int], str]:
     """Pseudo text of words by their frequency."""
+    table = word_frequencies(work, code, texts)
+    words, weights = list(table), np.array(list(table.values())) ** _FLAT
+    if south:
+        words = [sources.latin(word) for word in words] if code == "sr" else words
+        weights[[bool(_MASKED.match(word)) for word in words]] = 0
+    draw = _by_chance(words, weights, 7)
+    return lambda length: " ".join(draw(max(3, length // 6)))
+
+
+def word_frequencies(work: Path, code: str, texts: sources.Texts) -> dict[str, float]:
+    """Words of a list and their share of all words; Serbian in Cyrillic letters."""
     kept = work / f"frequencies-{code}.json"
     if not kept.exists():
         shares = sources.runs(work, code)
@@ -148,12 +160,7 @@ def drawn_words(
         found = frequencies(listed, shares)
         kept.write_text(json.dumps(dict(zip(listed, found, strict=True)), ensure_ascii=False))
     table: dict[str, float] = json.loads(kept.read_text("utf-8"))
-    words, weights = list(table), np.array(list(table.values())) ** _FLAT
-    if south:
-        words = [sources.latin(word) for word in words] if code == "sr" else words
-        weights[[bool(_MASKED.match(word)) for word in words]] = 0
-    draw = _by_chance(words, weights, 7)
-    return lambda length: " ".join(draw(max(3, length // 6)))
+    return table
 
 
 def _known(word: str, shares: dict[str, float]) -> bool:

@@ -32,25 +32,42 @@ def features(text: str) -> Features:
     Polynomial hashing modulo 2^64 (Karp and Rabin 1987): a run of n is made from the run of n - 1,
     a word from two prefix sums, so that all of it is a few passes over an array of code points.
     """
-    import numpy as np
-
     step, powers, salts, spread = _constants()
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(
-        np.uint64
-    )
+    codes = _codes(text)
     run, runs = codes, []
     for length in range(1, LONGEST + 1):
         if length > 1:
             run = run[:-1] * step + codes[length - 1 :]
         runs.append((run ^ salts[length]) * spread)
+    words, sums, starts, ends = _words(codes)
+    first = starts[:-1]
+    pairs = (((sums[ends[1:]] - sums[first]) * powers[MOST - first]) ^ salts[-1]) * spread
+    return Features(tuple(runs), words, pairs)
+
+
+def word_hashes(text: str) -> Any:
+    """The hashes that `features` gives to the words of a text with spaces around each word."""
+    return _words(_codes(text[:MOST]))[0]
+
+
+def _codes(text: str) -> Any:
+    import numpy as np
+
+    raw = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return raw.astype(np.uint64)
+
+
+def _words(codes: Any) -> tuple[Any, Any, Any, Any]:
+    """Hashes of the words, sums up to each place, and where words start and end."""
+    import numpy as np
+
+    _, powers, salts, spread = _constants()
     spaces = np.flatnonzero(codes == 32)
     sums = np.zeros(len(codes) + 1, dtype=np.uint64)
     np.cumsum(codes * powers[: len(codes)], out=sums[1:])
     starts, ends = spaces[:-1] + 1, spaces[1:]
-    words = (((sums[ends] - sums[starts]) * powers[MOST - starts]) ^ salts[0]) * spread
-    first = starts[:-1]
-    pairs = (((sums[ends[1:]] - sums[first]) * powers[MOST - first]) ^ salts[-1]) * spread
-    return Features(tuple(runs), words, pairs)
+    hashes = (((sums[ends] - sums[starts]) * powers[MOST - starts]) ^ salts[0]) * spread
+    return hashes, sums, starts, ends
 
 
 @cache

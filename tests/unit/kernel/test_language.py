@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.language import ACCEPTED, UNKNOWN, detect, identify, prose
+from kernel.language.lexicon import evidence
 
 SENTENCES = {
     "en": "The committee will publish its report before the end of the month and invite comments.",
@@ -136,6 +137,51 @@ def test_croatian_and_serbian_have_no_label() -> None:
     assert identify(SENTENCES["hr"]).label is None
     assert identify(SERBIAN_LATIN).label is None
     assert identify(SENTENCES["en"]).label is None
+
+
+NEIGHBOURS = {
+    "hr": [
+        "Djeca su u srijedu poslije podne vidjela bijelu zvijezdu na sjeveru.",
+        "Tvrtka je u siječnju povećala plaće svojim djelatnicima za pet posto.",
+        "Na kolodvoru smo tjedan dana čekali vlak koji uopće nije dolazio.",
+        "Gradsko je vijeće u četvrtak prihvatilo prijedlog proračuna za sljedeću godinu. Najviše "
+        "će se novca uložiti u obnovu škola i vrtića, a dio sredstava namijenjen je uređenju obale. "
+        "Oporba smatra da prihodi nisu točno procijenjeni i najavljuje svoje primjedbe.",
+        "Kad se vratila s mora, baka je u vrtu zatekla suhu zemlju i uvele rajčice. Zalijevala ih "
+        "je cijelu večer, a susjed joj je donio vreću gnojiva. Sljedećega je jutra padala kiša pa se "
+        "smijala samoj sebi i rekla da bi ubuduće trebala više vjerovati vremenskoj prognozi.",
+    ],
+    "sr": [
+        "Deca su u sredu posle podne videla belu zvezdu na severu, iznad reke.",
+        "Preduzeće je u januaru povećalo plate svojim zaposlenima za pet odsto.",
+        "Na stanici smo nedelju dana čekali voz koji uopšte nije dolazio.",
+        "Skupština grada je u četvrtak usvojila predlog budžeta za sledeću godinu. Najviše novca "
+        "biće uloženo u obnovu škola i vrtića, a deo sredstava namenjen je uređenju keja. "
+        "Opozicija smatra da prihodi nisu tačno procenjeni i najavljuje svoje primedbe.",
+        "Kada se vratila sa mora, baka je u bašti zatekla suvu zemlju i uveli paradajz. Zalivala "
+        "ga je celo veče, a komšija joj je doneo džak đubriva. Sledećeg jutra je padala kiša, pa se "
+        "smejala samoj sebi i rekla da ubuduće treba više da veruje vremenskoj prognozi.",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "text"), [(code, text) for code, texts in NEIGHBOURS.items() for text in texts]
+)
+def test_croatian_is_told_from_serbian_in_latin_script(code: str, text: str) -> None:
+    assert detect(text).code == code
+    assert detect(text.upper()).code == code
+
+
+def test_words_of_one_dictionary_are_evidence_for_it() -> None:
+    assert evidence("sljedeći prijedlog, cijela djeca") < -6
+    assert evidence("sledeći predlog, cela deca") > 6
+    assert evidence("SLEDEĆI PREDLOG") == evidence("sledeći predlog") > 0
+
+
+def test_names_and_words_of_both_are_no_evidence() -> None:
+    assert evidence("Cela Deca Prijedlog hrvatske srpski, grad i škola") == 0
+    assert evidence("") == evidence("12 !") == 0
 
 
 def test_a_text_of_any_length_is_judged_by_windows() -> None:
