@@ -145,11 +145,11 @@ NEIGHBOURS = {
         "Tvrtka je u siječnju povećala plaće svojim djelatnicima za pet posto.",
         "Na kolodvoru smo tjedan dana čekali vlak koji uopće nije dolazio.",
         "Gradsko je vijeće u četvrtak prihvatilo prijedlog proračuna za sljedeću godinu. Najviše "
-        "će se novca uložiti u obnovu škola i vrtića, a dio sredstava namijenjen je uređenju obale. "
+        "će se novca uložiti u obnovu škola i vrtića, a dio sredstava namijenjen je obali. "
         "Oporba smatra da prihodi nisu točno procijenjeni i najavljuje svoje primjedbe.",
         "Kad se vratila s mora, baka je u vrtu zatekla suhu zemlju i uvele rajčice. Zalijevala ih "
-        "je cijelu večer, a susjed joj je donio vreću gnojiva. Sljedećega je jutra padala kiša pa se "
-        "smijala samoj sebi i rekla da bi ubuduće trebala više vjerovati vremenskoj prognozi.",
+        "je cijelu večer, a susjed joj je donio vreću gnojiva. Sljedećega je jutra padala kiša pa "
+        "se smijala samoj sebi i rekla da bi ubuduće trebala više vjerovati vremenskoj prognozi.",
     ],
     "sr": [
         "Deca su u sredu posle podne videla belu zvezdu na severu, iznad reke.",
@@ -159,8 +159,8 @@ NEIGHBOURS = {
         "biće uloženo u obnovu škola i vrtića, a deo sredstava namenjen je uređenju keja. "
         "Opozicija smatra da prihodi nisu tačno procenjeni i najavljuje svoje primedbe.",
         "Kada se vratila sa mora, baka je u bašti zatekla suvu zemlju i uveli paradajz. Zalivala "
-        "ga je celo veče, a komšija joj je doneo džak đubriva. Sledećeg jutra je padala kiša, pa se "
-        "smejala samoj sebi i rekla da ubuduće treba više da veruje vremenskoj prognozi.",
+        "ga je celo veče, a komšija joj je doneo džak đubriva. Sledećeg jutra je padala kiša, pa "
+        "se smejala samoj sebi i rekla da ubuduće treba više da veruje vremenskoj prognozi.",
     ],
 }
 
