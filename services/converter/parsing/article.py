@@ -6,6 +6,7 @@ runs, and each is looked up in that text, so that its own elements can be kept a
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from bs4.element import NavigableString, PageElement, Tag
@@ -32,9 +33,13 @@ class Run:
     block: Tag
     nodes: list[NavigableString] = field(default_factory=list)
     known: bool = False
-    text: str = ""
     linked: int = 0
     place: tuple[int, int] | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """Letters and digits of all nodes; asked for when they are complete."""
+        return "".join(map(squeezed, self.nodes))
 
     @property
     def size(self) -> int:
@@ -98,10 +103,8 @@ def runs_of(body: Tag, *, over_breaks: bool = False) -> list[Run]:
 
 
 def _add(run: Run, node: NavigableString, *, linked: bool) -> None:
-    text = squeezed(node)
     run.nodes.append(node)
-    run.text += text
-    run.linked += len(text) if linked else 0
+    run.linked += len(squeezed(node)) if linked else 0
 
 
 def page_tree(source: str) -> Any:

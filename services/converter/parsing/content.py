@@ -35,8 +35,10 @@ _FURNITURE = re.compile(
     re.I,
 )
 _ARTICLE = re.compile(
-    r"property=[\"']og:type[\"'][^>]*content=[\"']article|content=[\"']article[\"'][^>]*og:type"
-    r"|[\"']@type[\"']\s*:\s*\[?\s*[\"']\w*(?:Article|BlogPosting)|itemtype=[\"'][^\"']*Article"
+    r"property=[\"']og:type[\"'][^>]{0,500}content=[\"']article"
+    r"|content=[\"']article[\"'][^>]{0,500}og:type"
+    r"|[\"']@type[\"']\s*:\s*\[?\s*[\"']\w*(?:Article|BlogPosting)"
+    r"|itemtype=[\"'][^\"']{0,200}Article"
     r"|<article[\s>]",
     re.I,
 )
@@ -77,6 +79,9 @@ class _Weight:
     total: int = 0
     linked: int = 0
     known: int = 0
+    furniture: bool | None = None
+    """Whether its names say so; found out once, and so is the next."""
+    data: bool | None = None
 
     @property
     def links(self) -> float:
@@ -212,8 +217,12 @@ def _leads_away(run: Run) -> bool:
 def _belongs(run: Run, weights: _Weights, root: Tag, *, article: bool) -> bool:
     """Whether a run that the extractor left out is content all the same."""
     block = run.block if run.block.name in _WHOLE else run.block.find_parent(_WHOLE)
-    if isinstance(block, Tag) and _is_data(block, weights, root):
-        return True
+    if isinstance(block, Tag):
+        weight = weights[id(block)]
+        if weight.data is None:
+            weight.data = _is_data(block, weights, root)
+        if weight.data:
+            return True
     listed = run.block.find_parent(_LISTS)
     if isinstance(listed, Tag) and listed is not root and is_within(listed, root):
         weight = weights[id(listed)]
@@ -247,7 +256,9 @@ def _stranger(run: Run, weights: _Weights, root: Tag) -> bool:
     tag: Tag | None = run.block
     while tag is not None and tag is not root:
         weight = weights[id(tag)]
-        if weight.links > 0.4 or _FURNITURE.search(_names(tag)):
+        if weight.furniture is None:
+            weight.furniture = _FURNITURE.search(_names(tag)) is not None
+        if weight.links > 0.4 or weight.furniture:
             return True
         if tag.name == "form" and not weight.known:
             return True

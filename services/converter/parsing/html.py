@@ -4,12 +4,12 @@ import io
 import re
 import unicodedata
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from contracts.artifacts import ParsedDocument, Span
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from services.converter.parsing.article import page_tree
 from services.converter.parsing.content import reduce_to_content
@@ -20,7 +20,7 @@ from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
 from services.converter.parsing.result import Parse
 from services.converter.parsing.simplify import page_address, simplify
-from services.converter.parsing.trees import parsed
+from services.converter.parsing.trees import in_parts, parsed
 from services.converter.parsing.visibility import take_hidden
 from services.converter.settings import ParseOptions
 
@@ -40,6 +40,8 @@ _KEPT = "‐‒–—―‘’“”…\u200c\u200d"
 _STAND_INS = [chr(plane << 16 | 0xFFFE | low) for plane in range(1, 17) for low in (0, 1)]
 _PROTECT = str.maketrans(dict(zip(_KEPT, _STAND_INS, strict=False)))
 _RESTORE = str.maketrans(dict(zip(_STAND_INS, _KEPT, strict=False)))
+_PART = 4000
+"""Elements that docling gets at once: its document takes 20 times the room of the text."""
 # No text may hold these; in one they would be forged marks or stand-ins.
 _NONCHARACTERS = re.compile(f"[\ufdd0-\ufdef\ufffe\uffff{''.join(_STAND_INS)}]")
 
@@ -50,8 +52,30 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     Spans have the XPath of their element in the page as lxml parses it.
 
     Raises:
-        Refusal: `invalid-encoding`, `too-deep`, `empty-document`.
+        Refusal: `invalid-encoding`, `too-deep`, `corrupt-document`, `empty-document`.
     """
+    page = _reduced(data, options, article=article)
+    markdown, spans = page.marks.resolve(
+        "\n\n".join(filter(None, map(_convert, page.parts))).translate(_RESTORE)
+    )
+    if not markdown.strip():
+        raise Refusal("empty-document", "the page has no visible text")
+    hidden = tuple(page.hidden)
+    document = ParsedDocument(markdown=markdown, hidden=hidden, meta=page.meta, spans=spans)
+    return Parse(document, page.warnings)
+
+
+class _Page(NamedTuple):
+    """A page without its tree, which is ten times as large as its text."""
+
+    parts: list[str]
+    marks: Marks
+    hidden: list[HiddenText]
+    meta: BodyMeta
+    warnings: list[str]
+
+
+def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     source, encoding = _decoded(data)
     soup = parsed(source)
     _check_depth(soup, options.max_depth)
@@ -59,19 +83,16 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     origins = Origins(soup)
     tree = page_tree(source)
     meta, warnings = metadata_of(soup, tree)
+    if not encoding.startswith("utf-8"):
+        warnings.append(f"decoded as {encoding}")
     base = page_address(soup)
     hidden = take_hidden(soup)
     _open_frames(soup)
     if article:
         reduce_to_content(soup, source, tree)
     simplify(soup, base)
-    markdown, spans = _with_places(soup, origins)
-    if not markdown.strip():
-        raise Refusal("empty-document", "the page has no visible text")
-    if not encoding.startswith("utf-8"):
-        warnings.append(f"decoded as {encoding}")
-    document = ParsedDocument(markdown=markdown, hidden=tuple(hidden), meta=meta, spans=spans)
-    return Parse(document, warnings)
+    parts, marks = _marked_parts(soup, origins)
+    return _Page(parts, marks, hidden, meta, warnings)
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -105,12 +126,13 @@ def _open_frames(soup: BeautifulSoup) -> None:
     soup.append(body)
 
 
-def _with_places(soup: BeautifulSoup, origins: Origins) -> tuple[str, tuple[Span, ...]]:
+def _marked_parts(soup: BeautifulSoup, origins: Origins) -> tuple[list[str], Marks]:
+    """The reduced page as HTML with the marks of its places, in parts of bounded size."""
     marks = Marks()
-    if soup.body is not None:
-        origins.mark(soup.body, marks)
-    marked = _convert(str(soup).translate(_PROTECT)).translate(_RESTORE)
-    return marks.resolve(marked)
+    if soup.body is None:
+        return [str(soup).translate(_PROTECT)], marks
+    origins.mark(soup.body, marks)
+    return [part.translate(_PROTECT) for part in in_parts(soup.body, _PART)], marks
 
 
 def _check_depth(soup: BeautifulSoup, most: int) -> None:

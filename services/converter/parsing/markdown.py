@@ -28,12 +28,26 @@ def to_markdown(document: Any) -> str:
     for item in document.texts:
         if isinstance(item, TextItem) and not isinstance(item, CodeItem):
             item.text = _escaped(item.text, running=item.label in {"text", "paragraph"})
+    _number(document)
     for table in document.tables:
         _tame(table.data.table_cells)
     markdown: str = document.export_to_markdown(
         image_placeholder="", escape_html=False, escape_underscores=False, compact_tables=True
     )
     return _OPEN_GAP.sub("", _GAP.sub("", markdown))
+
+
+def _number(document: Any) -> None:
+    """Items of ordered lists get the number that docling would search all of their list for."""
+    from docling_core.types.doc.items.group import ListGroup
+    from docling_core.types.doc.items.text import ListItem
+
+    for group in document.groups:
+        if isinstance(group, ListGroup) and group.first_item_is_enumerated(document):
+            for number, child in enumerate(group.children, 1):
+                item = child.resolve(document)
+                if isinstance(item, ListItem) and not item.marker:
+                    item.marker = f"{number}."
 
 
 def _tame(cells: Sequence[Any]) -> None:

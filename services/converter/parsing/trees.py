@@ -5,8 +5,20 @@ Each of its edits looks for the position of an element among its siblings from t
 here the search begins where the last one ended.
 """
 
+from collections.abc import Iterator
+
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, PreformattedString, Tag
+
+_SECTIONS = frozenset({"div", "section", "article", "main", "header", "form", "fieldset", "center"})
+# By these docling knows forms and what is not seen.
+_OWN_LOOK = frozenset({"style", "hidden", "aria-hidden"})
+_OWN_CLASSES = frozenset({
+    "checkbox", "checkbox-box", "checkbox-container", "checkbox-input", "checkbox-item",
+    "checkbox-label", "checkbox-option", "form_region", "info-text", "option",
+})  # fmt: skip
+_BEGINNINGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
+_BLOCKS = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre"]
 
 
 class NearTag(Tag):
@@ -56,6 +68,63 @@ def smooth(soup: BeautifulSoup) -> None:
             for text in following:
                 text.extract()
             first.replace_with(NavigableString("".join([first, *following])))
+
+
+def in_parts(body: Tag, most: int) -> Iterator[str]:
+    """The page as HTML, cut where a block begins that stands in nothing but sections.
+
+    Args:
+        body: what is to be written; not changed.
+        most: elements from which on a part ends at the next such block. Lists, tables and
+            paragraphs are never cut, and no part begins with a list or a table.
+    """
+    pieces: list[str] = []
+    size = depth = 0
+    stack: list[PageElement | None] = [*reversed(body.contents)]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            pieces.append("</div>")
+            depth -= 1
+        elif isinstance(node, Tag) and _is_section(node):
+            pieces.append("<div>")
+            depth += 1
+            stack += [None, *reversed(node.contents)]
+        else:
+            if size >= most and _may_begin(node):
+                yield _page(pieces, "</div>" * depth)
+                pieces, size = ["<div>" * depth], 0
+            pieces.append(_written(node))
+            size += 1 + (len(node.find_all(True)) if isinstance(node, Tag) else 0)
+    yield _page(pieces)
+
+
+def _is_section(tag: Tag) -> bool:
+    """Whether it says nothing but where its blocks begin and end."""
+    return _is_plain(tag) and tag.find(_BLOCKS) is not None
+
+
+def _is_plain(tag: Tag) -> bool:
+    return (
+        tag.name in _SECTIONS
+        and _OWN_LOOK.isdisjoint(tag.attrs)
+        and _OWN_CLASSES.isdisjoint(tag.get_attribute_list("class"))
+    )
+
+
+def _may_begin(node: PageElement) -> bool:
+    """Of sections only those without blocks: others may begin with a list."""
+    return isinstance(node, Tag) and (node.name in _BEGINNINGS or _is_plain(node))
+
+
+def _written(node: PageElement) -> str:
+    if isinstance(node, NavigableString):
+        return node.output_ready("minimal")
+    return node.decode() if isinstance(node, Tag) else ""
+
+
+def _page(pieces: list[str], end: str = "") -> str:
+    return f"<html><body>{''.join(pieces)}{end}</body></html>"
 
 
 def is_joined(node: NavigableString) -> bool:
