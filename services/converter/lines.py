@@ -145,10 +145,30 @@ def _clusters(word: str) -> list[str]:
     return clusters if whole == unicodedata.normalize("NFC", word) else [word]
 
 
+LONG_TABLE = 500
+"""Rows of a table from which those in the middle are one line, ends and all: a spreadsheet of a
+million rows needs no million objects, and nothing is done to a row alone."""
+
+_ROW = r"\|[^\n\f]*\|\n"
+
+
 def split(text: str) -> list[Line]:
     """The lines of a cleaned text; a form feed ends a line and a page."""
+    # Only where a table begins: a search from each of its rows would be quadratic.
+    table_of = rf"(?<!\|\n)^(?:{_ROW}){{2}}((?:{_ROW}){{{LONG_TABLE},}})(?=\|)"
+    rows = re.compile(table_of, re.MULTILINE)
     lines: list[Line] = []
     at = 0
+    for table in rows.finditer(text):
+        _split(lines, text[at : table.start(1) - 1], at)
+        middle = text[table.start(1) : table.end(1) - 1]
+        lines.append(Line(middle, (Piece(0, table.start(1), len(middle)),)))
+        at = table.end(1)
+    _split(lines, text[at:] if at else text, at)
+    return lines
+
+
+def _split(lines: list[Line], text: str, at: int) -> None:
     for number, page in enumerate(text.split("\f")):
         first = number > 0
         for line in page.split("\n"):
@@ -156,7 +176,6 @@ def split(text: str) -> list[Line]:
             lines.append(Line(line, (Piece(0, at, size),) if size else (), page=first))
             at += size + 1
             first = False
-    return lines
 
 
 # --- to a body --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument, Place, Span
 from kernel.media import HTML, PLAIN
+from services.converter import lines as lines_module
 from services.converter.domain import Canonical, canonical
 from services.converter.form import marked
 from services.converter.lines import body_of, carried, cleaned, joined, split
@@ -171,3 +172,36 @@ def test_text_wholly_in_places_stays_wholly_in_places(
         assert letters(data[at : span.byte_start].decode()) == ""
         at = span.byte_end
     assert letters(data[at:].decode()) == ""
+
+
+ROWS = st.lists(
+    st.sampled_from(["| a | b |", "| Члан 5 | |", "|---|---|", "| # x | ```|", "| 12 |", "|x|"]),
+    min_size=1,
+    max_size=9,
+).map("\n".join)
+AROUND = st.sampled_from([
+    "", "Text of a line.", "# Head", "```", "~~~", "Article 5", "12", "| no row", "a | b |", "\f",
+    "e\u0301 |", "  indented |", "- item", "Seite 3", "| row with blanks |  ",
+])  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.one_of(AROUND, ROWS), max_size=9))
+def test_the_middle_of_a_long_table_as_one_line_changes_nothing(blocks: list[str]) -> None:
+    text = "\n".join(blocks)
+    cuts = sorted({0, len(text) // 3, len(text) // 2, len(text)})
+
+    def made(long: int) -> tuple[str, BodyMeta, list[tuple[Place, str]]]:
+        patch.setattr(lines_module, "LONG_TABLE", long)
+        body, meta, spans = body_with(text, spans_of(text, cuts), PLAIN)
+        data = body.encode()
+        texts = ((s.place, data[s.byte_start : s.byte_end].decode().strip("\n")) for s in spans)
+        return body, meta, [(place, under) for place, under in texts if under]
+
+    with pytest.MonkeyPatch.context() as patch:
+        assert made(2) == made(10**6)
+
+
+def test_the_rows_of_a_long_table_are_few_lines() -> None:
+    rows = "".join(f"| {n} | x |\n" for n in range(5000))
+    assert len(split(f"# T\n\n| a | b |\n|---|---|\n{rows}\nend\n")) < 12
