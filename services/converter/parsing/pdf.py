@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
 _FEW_LETTERS = 12
+_LEAST_READ = 3
+"""Letters that OCR must find in a document: one or two are a speck or an edge."""
 _SLICE = 100
 _MOST_RETRIES = 40
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
@@ -48,7 +50,8 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
-    if not re.search(r"\w", markdown):
+    least = 1 if any(page.letters for page in found.pages) or not scans else _LEAST_READ
+    if sum(map(str.isalnum, markdown)) < least:
         raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
     if textless:
         warnings.append(told)

@@ -4,9 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from services.converter.headings import legal_mark
 from services.converter.parsing.layout import Block, Line, Page
 
 _OUTER, _OUTER_NUMBER = 0.12, 0.2
+_SMALL = 0.95
 _PAGE_NUMBER = re.compile(
     r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
     r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
@@ -47,6 +49,9 @@ def running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int
             for shape in _shapes(line, page.number, body_size):
                 seen[shape, round(line.top / 6)].add(page.number)
     least = max(2, min(4, len(pages) // 5))
+    named = sum(
+        any(_is_named_folio(line, page, body_size) for line in _outer_lines(page)) for page in pages
+    )
     running: set[tuple[int, int]] = set()
     for page in pages:
         for line in _outer_lines(page):
@@ -55,29 +60,53 @@ def running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int
                 len(set().union(*(seen.get((shape, place), ()) for place in places)))
                 for shape in _shapes(line, page.number, body_size)
             )
-            if returns >= least or _is_folio(line, page, body_size):
+            folio = _is_folio(line, page, body_size) or (
+                # On one page only, text of the body's size may as well end with a number.
+                _is_named_folio(line, page, body_size)
+                and (named > 1 or line.size < _SMALL * body_size)
+            )
+            if returns >= least or folio:
                 running.add((page.number, id(line)))
     return running
 
 
 def _is_folio(line: Line, page: Page, body_size: float) -> bool:
-    """A page number at the edge, alone or with the name of the chapter."""
-    number = _PAGE_NUMBER.match(line.text) is not None
-    outer = _OUTER_NUMBER if number else _OUTER
-    top, bottom = line.bottom < outer * page.height, line.top > (1 - outer) * page.height
-    if not (top or bottom) or line.size > 1.25 * body_size:
+    """A page number alone."""
+    if not _PAGE_NUMBER.match(line.text) or not _outer(line, page, body_size, _OUTER_NUMBER):
         return False
-    edge = line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
-    if edge and number:
-        return True
+    alone, outermost = _apart(line, page)
+    return _at_edge(line, page) or (alone and outermost)
+
+
+def _is_named_folio(line: Line, page: Page, body_size: float) -> bool:
+    """A page number with the name of the chapter.
+
+    A footnote may stand as low, but it is a sentence or an address. `Article 5` is a heading.
+    """
+    if not _NUMBERED_FOOT.search(line.text) or _PAGE_NUMBER.match(line.text):
+        return False
+    text = line.text.strip()
+    mark = legal_mark(text)
+    outer = _outer(line, page, body_size, _OUTER) and _at_edge(line, page)
+    return outer and _apart(line, page)[0] and not (mark and mark.end == len(text))
+
+
+def _outer(line: Line, page: Page, body_size: float, share: float) -> bool:
+    outside = line.bottom < share * page.height or line.top > (1 - share) * page.height
+    return outside and line.size <= 1.25 * body_size
+
+
+def _at_edge(line: Line, page: Page) -> bool:
+    return line.bottom < 0.09 * page.height or line.top > 0.9 * page.height
+
+
+def _apart(line: Line, page: Page) -> tuple[bool, bool]:
+    """Whether nothing stands near it, and whether nothing stands farther out."""
+    top = line.bottom < page.height / 2
     others = [b for b in page.blocks if any(o is not line for o in b.lines) or not b.lines]
     gaps = [b.top - line.bottom if top else line.top - b.bottom for b in others]
     alone = min((g for g in gaps if g > -1), default=99.0) > 1.2 * line.size
-    outermost = all(g > -1 for g in gaps)
-    if number:
-        return alone and outermost
-    # A footnote may stand as low, but it is a sentence or an address.
-    return edge and alone and _NUMBERED_FOOT.search(line.text) is not None
+    return alone, all(g > -1 for g in gaps)
 
 
 def without(page: Page, furniture: set[tuple[int, int]]) -> Iterator[Block]:

@@ -225,9 +225,9 @@ def _element(block: Block, page: int, words: Counter[str]) -> Element:
     text = join_lines(lines, words)
     if block.kind == "list":
         mark = BULLET.match(text) or ENUMERATOR.match(text)
-        if mark:
-            bullet = BULLET.match(text) is not None
-            marker = "-" if bullet else mark[1]
+        # Markdown has no marks such as `(1)` and `a)`: they stay in the text, which laws quote.
+        if mark and (BULLET.match(text) or re.fullmatch(r"\d+\.", mark[1])):
+            marker = mark[1] if ENUMERATOR.match(text) else "-"
             return Element("list", text[mark.end() :], page, block, marker=marker)
     return Element("text", text, page, block)
 
@@ -472,7 +472,7 @@ def _open_end(elements: Sequence[Element], index: int, notes: Sequence[Element])
 
 def _goes_on(before: Element, after: Element, *, floats: bool = False) -> bool:
     """A paragraph broken by the end of a column or page, or by what `floats` between."""
-    if before.kind not in {"text", "list"} or after.kind != "text":
+    if before.kind not in {"text", "list"} or after.kind != "text" or after.block.kind == "list":
         return False
     end = before.last
     moved = floats or end.page != after.page or end.block.column != after.block.column

@@ -8,9 +8,15 @@ from reportlab.lib.colors import Color, black, white
 from reportlab.pdfgen.canvas import Canvas
 
 from contracts.artifacts import HiddenText
+from contracts.events import Reading
 from kernel.errors import Refusal
+from services.converter.parsing import pdf
+from services.converter.parsing.ocr import Scan
 from services.converter.parsing.pdf_broken import broken
+from services.converter.parsing.pdf_shapes import Word
 from services.converter.parsing.result import Parse
+from services.converter.parsing.upright import Frame
+from services.converter.settings import ParseOptions
 from tests.unit.converter.pdf_drawing import SIDE, drawn, lines, parsed, text
 
 ORDER = "obey the secret order at once"
@@ -272,3 +278,18 @@ def test_a_paragraph_goes_on_behind_a_table(tmp_path: Path) -> None:
     found = markdown(tmp_path, drawn(draw))
     assert "is about to go on below" in found
     assert found.index("go on below") < found.index("| Soup")
+
+
+@pytest.mark.parametrize("read", ["_", "1", "rn"])
+def test_a_letter_or_two_read_from_a_picture_are_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    word = Word(read, 10, 10, 20, 20, 10)
+    reading = Reading(page=1, engine="tesseract", scores={"tesseract": 0.5})
+    scan = Scan([word], [], Frame.of(SIDE, SIDE), reading)
+    monkeypatch.setattr(pdf, "read_pages", lambda *_: [(1, scan)])
+    path = tmp_path / "a.pdf"
+    path.write_bytes(drawn(lambda canvas: canvas.circle(300, 300, 99, fill=1)))
+    with pytest.raises(Refusal) as refused:
+        pdf.parse_pdf(path, ParseOptions())
+    assert refused.value.code == "no-text"

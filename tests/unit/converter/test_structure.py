@@ -130,10 +130,44 @@ def test_a_footnote_does_not_break_the_paragraph() -> None:
 
 
 def test_lists_keep_their_marks() -> None:
-    words = [*line("• one item", 50, 100), *line("2) second", 50, 114), *line("a) third", 50, 128)]
+    words = [*line("• one item", 50, 100), *line("2. second", 50, 114)]
     assert [(e.kind, e.marker, e.text) for e in seen([page(1, words)])] == [
-        ("list", "-", "one item"), ("list", "2)", "second"), ("list", "a)", "third"),
+        ("list", "-", "one item"), ("list", "2.", "second"),
     ]  # fmt: skip
+
+
+def test_marks_of_laws_stay_in_the_text() -> None:
+    texts = ["(1) Paragraph one.", "(2) paragraph two:", "a) point one;", "2) point two."]
+    words = [word for n, text in enumerate(texts) for word in line(text, 50, 100 + 14 * n)]
+    assert shown(seen([page(1, words)])) == [("text", text) for text in texts]
+
+
+def test_a_point_of_a_law_does_not_go_on_with_the_page_before() -> None:
+    first = page(1, [*body(100), *line("(1) What is asked for,", 50, 400)])
+    second = page(2, [*line("a) the first point;", 50, 60), *body(200)])
+    assert ("text", "a) the first point;") in shown(seen([first, second]))
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "kept"),
+    [
+        ("Left box, line 1", 10, True),  # of the body's size
+        ("Annual report of the council 12", 8, False),  # in small type
+    ],
+)
+def test_a_single_page_keeps_a_first_line_of_the_size_of_its_text(
+    text: str, size: float, kept: bool
+) -> None:
+    elements = seen([page(1, [*line(text, 50, 30, size), *body(100)])])
+    assert any(text in e.text for e in elements) is kept
+
+
+def test_a_head_with_the_name_of_a_chapter_and_a_number_goes() -> None:
+    pages = [
+        page(n, [*line(f"{name} {9 + 2 * n}", 50, 30), *body(100)])
+        for n, name in enumerate(("The first chapter", "Chapter 2. Another matter"), 1)
+    ]
+    assert not any("matter" in e.text or "first" in e.text for e in seen(pages))
 
 
 @pytest.mark.parametrize(
