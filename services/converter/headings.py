@@ -263,6 +263,18 @@ def legal_rank(text: str) -> int | None:
     return mark.rank if mark else None
 
 
+def is_label(text: str) -> bool:
+    """`Article 5` or `Chapter I` and no more: the title, if there is one, stands elsewhere."""
+    line = text.strip()
+    mark = legal_mark(line) if len(line) <= LONGEST else None
+    return mark is not None and mark.value > 0 and mark.end == len(line)
+
+
+def is_article(text: str) -> bool:
+    """A label of an article or a paragraph."""
+    return is_label(text) and legal_rank(text) in {_ARTICLE_RANK, _PARAGRAPH_RANK}
+
+
 def is_legal_heading(text: str) -> bool:
     """A line such as `Article 5`, `§ 7 Begriffe` or `Члан 12.`, and not a sentence about one."""
     line = text.strip()

@@ -66,7 +66,9 @@ class Titles:
     def _heading_below(self, item: Item, first: int, starts: set[int]) -> list[int]:
         """A heading that says no more than the title of the part, and has no brothers in it."""
         level = level_of(self._page.lines[first])
-        if item.known and level < item.known:
+        # Bold type below a plain `Article 1` may have been taken for the heavier heading.
+        heavier = 1 if item.is_leaf else item.known - 1
+        if item.known and level <= heavier < item.known:
             return []
         after = next((n for n in range(first + 1, len(self._page.lines)) if n in starts), 0)
         rest = range(first + 1, after or len(self._page.lines))

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from services.converter.headings import legal_mark
+from services.converter.headings import is_label
 from services.converter.parsing.layout import Block, Line, Page
 
 _OUTER, _OUTER_NUMBER = 0.12, 0.2
@@ -85,10 +85,8 @@ def _is_named_folio(line: Line, page: Page, body_size: float) -> bool:
     """
     if not _NUMBERED_FOOT.search(line.text) or _PAGE_NUMBER.match(line.text):
         return False
-    text = line.text.strip()
-    mark = legal_mark(text)
     outer = _outer(line, page, body_size, _OUTER) and _at_edge(line, page)
-    return outer and _apart(line, page)[0] and not (mark and mark.end == len(text))
+    return outer and _apart(line, page)[0] and not is_label(line.text)
 
 
 def _outer(line: Line, page: Page, body_size: float, share: float) -> bool:

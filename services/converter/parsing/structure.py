@@ -4,9 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from services.converter.headings import LONGEST, is_legal_heading, legal_rank, number_depth
+from services.converter.headings import (
+    LONGEST,
+    is_article,
+    is_legal_heading,
+    legal_rank,
+    number_depth,
+)
 from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line, Page
 from services.converter.parsing.pdf_contents import (
     Entry,
@@ -369,13 +376,19 @@ def _numbers_joined(elements: Iterable[Element], body_size: float) -> Iterator[E
 
 
 def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
-    """A long heading that was cut into blocks of one style; and `Chapter 1` over its name."""
+    """A long heading that was cut into blocks of one style; and `Article 1` over its name.
+
+    The name may be set in another style.
+    """
     before: Element | None = None
-    for element in elements:
+    listed = list(elements)
+    for element, after in zip_longest(listed, listed[1:]):
         if (
             before is not None
             and before.kind == element.kind == "heading"
             and _continues(before, element)
+            # What stands right above `Article 4` is its own title, not that of `Article 3`.
+            and not (is_article(before.text) and after is not None and is_article(after.text))
         ):
             before.extend(f"{before.text} {element.text}", element)
             continue
@@ -388,10 +401,12 @@ def _merged_headings(elements: Iterable[Element]) -> Iterator[Element]:
 
 def _continues(above: Element, below: Element) -> bool:
     a, b = above.last.block, below.block
-    same = abs(a.size - b.size) < 0.6 and a.bold == b.bold and above.last.page == below.page
-    near = 0 <= b.top - a.bottom < 0.9 * b.size
+    labelled = is_article(above.text)
+    same = labelled or (abs(a.size - b.size) < 0.6 and a.bold == b.bold)
+    near = 0 <= b.top - a.bottom < (1.6 if labelled else 0.9) * b.size
     fresh = number_depth(below.text) is None and legal_rank(below.text) is None
-    return same and near and fresh and len(above.text) + len(below.text) < LONGEST
+    whole = len(above.text) + len(below.text) < LONGEST
+    return above.last.page == below.page and same and near and fresh and whole
 
 
 def _set_levels(elements: Sequence[Element], titles: dict[str, int]) -> None:

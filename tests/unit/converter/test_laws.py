@@ -233,6 +233,13 @@ def test_a_heading_right_below_an_article_is_its_title() -> None:
     assert heads(text, MARKDOWN) == ["# Act", *(f"## Article {n} Sub {n}" for n in range(1, 4))]
 
 
+def test_a_heavier_heading_right_below_each_article_is_its_title() -> None:
+    text = law(
+        "# Act", *(p for n in range(1, 4) for p in (f"### Article {n}", f"## Sub {n}", TEXT))
+    )
+    assert heads(text, MARKDOWN) == ["# Act", *(f"### Article {n} Sub {n}" for n in range(1, 4))]
+
+
 def test_paragraphs_and_points_stay_text() -> None:
     text = law(*(p for n in range(1, 4) for p in (f"Article {n}", "1. One.", "(a) two;", "(2) T.")))
     assert heads(text) == ["# Article 1", "# Article 2", "# Article 3"]

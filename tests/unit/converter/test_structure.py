@@ -49,6 +49,34 @@ def test_articles_at_the_head_of_pages_are_headings() -> None:
     ]
 
 
+def test_an_article_at_the_very_edge_of_a_page_is_a_heading() -> None:
+    pages = [page(n, [*line(f"Artikel {n * 4}", 50, 30, bold=True), *body(60)]) for n in (1, 2, 3)]
+    assert [e.text for e in seen(pages) if e.kind == "heading"] == [
+        "Artikel 4", "Artikel 8", "Artikel 12",
+    ]  # fmt: skip
+
+
+def test_the_title_below_an_article_belongs_to_it_in_whatever_style() -> None:
+    words = [*line("A regulation on boxes", 50, 40, 18)]
+    for n, title in enumerate(("Scope", "Terms")):
+        top = 80 + 200 * n
+        words += [*line(f"Article {n + 1}", 250, top), *line(title, 260, top + 22, bold=True)]
+        words += body(top + 45, 6)
+    heads = [(e.kind, e.text) for e in seen([page(1, words)]) if e.kind != "text"]
+    assert heads == [
+        ("title", "A regulation on boxes"),
+        ("heading", "Article 1 Scope"),
+        ("heading", "Article 2 Terms"),
+    ]
+
+
+def test_a_title_above_its_article_is_not_that_of_the_article_before() -> None:
+    words = [*body(40, 6), *line("Article 3", 250, 140), *line("Terms", 260, 162, bold=True)]
+    words += [*line("Article 4", 250, 184), *body(210, 6)]
+    heads = [e.text for e in seen([page(1, words)]) if e.kind == "heading"]
+    assert heads == ["Article 3", "Terms", "Article 4"]
+
+
 @pytest.mark.parametrize("heading", ["8. člen", "4. Zamuda in odškodnina"])
 def test_a_heading_keeps_its_number(heading: str) -> None:
     elements = seen([page(1, [*line(heading, 50, 60, 14, bold=True), *body(100)])])
