@@ -27,7 +27,7 @@ _MIB = 1024 * 1024
 class Run(NamedTuple):
     """One document: `answer` of the worker; wall and processor seconds; peak memory in MiB.
 
-    `beside_mib` is the peak of the worker itself where `peak_mib` leaves it out.
+    `beside_mib` is the peak of the worker itself, before it answers, where `peak_mib` leaves it out.
     """
 
     answer: dict[str, Any]
@@ -102,7 +102,8 @@ class Engine:
             }
         else:
             answer = json.loads(line)
-        return Run(answer, seconds, watch.cpu_seconds, watch.peak / _MIB, watch.beside / _MIB)
+        beside = float(answer.get("beside_mib", 0.0))
+        return Run(answer, seconds, watch.cpu_seconds, watch.peak / _MIB, beside)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -122,7 +123,7 @@ class _Watch(threading.Thread):
         self._done = threading.Event()
         self._before = {p.pid: _cpu(p) for p in self._all()}
         self._after: dict[int, float] = {}
-        self.peak = self.beside = 0.0
+        self.peak = 0.0
         for process in self._all():
             _forget_peak(process.pid)
 
@@ -143,7 +144,6 @@ class _Watch(threading.Thread):
         self.join()
         self._look()
         self.peak = max([self.peak, *(_peak(p.pid) for p in self._all() if self._counts(p))])
-        self.beside = _peak(self._root.pid) if self._children_only else 0.0
 
     def _all(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error):

@@ -7,6 +7,7 @@ Imports only the standard library, so that the peers' interpreter can run it as 
 import importlib
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,8 @@ def ours() -> Convert:
             "language": meta.language,
             "media_type": media_type,
             "parser": outcome.parser,
+            # Before the answer is written: that costs memory of its own.
+            "beside_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "warnings": outcome.warnings,
             "missing_pages": outcome.missing_pages,
             "hidden": len(outcome.document.hidden),
