@@ -27,7 +27,7 @@ _MIB = 1024 * 1024
 class Run(NamedTuple):
     """One document: `answer` of the worker; wall and processor seconds; peak memory in MiB.
 
-    `beside_mib` is the peak of the worker itself, before it answers, where `peak_mib` leaves it out.
+    `beside_mib`: peak of the worker itself before it answers, where `peak_mib` leaves it out.
     """
 
     answer: dict[str, Any]
