@@ -12,7 +12,7 @@ from statistics import median
 from typing import Literal
 
 from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
-from services.converter.parsing.pdf_shapes import Rule, Word, join_words
+from services.converter.parsing.pdf_shapes import BULLET, Rule, Word, join_words
 from services.converter.parsing.pdf_texts import FigureBox, figure_texts
 from services.converter.parsing.tables import Table, ruled_tables, unruled_table
 
@@ -89,7 +89,6 @@ class Page:
     blocks: list[Block]
 
 
-BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 ENUMERATOR = re.compile(
     r"^(?!\(\d{3}\) \d{3}\b)"
     r"(\(?(?:\d{1,3}|[a-zа-яђјљњћџѓѕќčćžšđ]|[ivxlcdm]{1,6}|[A-ZА-Я])\)|\d{1,3}\.(?!\d)|[a-zа-я]\.)\s+(?=\S)",

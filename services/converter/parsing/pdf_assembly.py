@@ -36,21 +36,24 @@ def document_of(
 def _fill(
     document: DoclingDocument, elements: Sequence[Element], turns: dict[int, Straight]
 ) -> None:
-    group: Any = None
+    groups: list[Any] = []
+    item: Any = None
     for element in elements:
         places = list(_provenance(element, turns))
         if element.kind != "list":
-            group = None
+            groups = []
         match element.kind:
             case "title":
-                item: Any = document.add_title(text=element.text)
+                item = document.add_title(text=element.text)
             case "heading":
                 item = document.add_heading(text=element.text, level=element.level)
             case "list":
-                if group is None:
-                    group = document.add_group(label=GroupLabel.LIST, name="list")
+                del groups[element.level :]
+                if len(groups) < element.level:
+                    above = item if groups else None
+                    groups.append(document.add_group(GroupLabel.LIST, name="list", parent=above))
                 item = document.add_list_item(
-                    text=element.text, marker=element.marker, parent=group,
+                    text=element.text, marker=element.marker, parent=groups[-1],
                     enumerated=element.marker != "-",
                 )  # fmt: skip
             case "table" if element.table is not None:

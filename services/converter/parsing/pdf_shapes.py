@@ -1,7 +1,10 @@
 """Words and rules: what the layout of a page is told from."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 
 
 @dataclass(slots=True)

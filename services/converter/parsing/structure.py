@@ -14,7 +14,7 @@ from services.converter.headings import (
     legal_rank,
     number_depth,
 )
-from services.converter.parsing.layout import BULLET, ENUMERATOR, Block, Line, Page
+from services.converter.parsing.layout import ENUMERATOR, Block, Line, Page
 from services.converter.parsing.pdf_contents import (
     Entry,
     depths,
@@ -25,6 +25,7 @@ from services.converter.parsing.pdf_contents import (
 )
 from services.converter.parsing.pdf_furniture import running_lines, without
 from services.converter.parsing.pdf_levels import Heading, levels
+from services.converter.parsing.pdf_shapes import BULLET
 from services.converter.parsing.tables import Table
 
 ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
@@ -40,7 +41,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class Element:
-    """A piece of the document; `level` from 1 for headings below the title.
+    """A piece of the document; `level` from 1 for headings below the title and for list items.
 
     `page` and `block` are the first of its `parts`, the others those that it goes on in.
     """
@@ -117,6 +118,7 @@ def structure(
     elements = list(_joined(elements, words))
     elements = list(_merged_headings(_numbers_joined(elements, body_size)))
     _set_levels(elements, titles)
+    _set_depths(elements)
     return elements
 
 
@@ -181,6 +183,27 @@ def _entry(entry: Entry, element: Element) -> Element:
         element.block, left=left, top=top, right=right, bottom=bottom, lines=[], table=None
     )
     return Element("list", entry.text, element.page, block, marker="-")
+
+
+def _set_depths(elements: Iterable[Element]) -> None:
+    """Levels of list items by their indents; another column or page may stand elsewhere."""
+    lefts: list[float] = []
+    before: Element | None = None
+    for element in elements:
+        if element.kind != "list" or element.block.kind == "contents":
+            element.level, lefts, before = element.level or int(element.kind == "list"), [], None
+            continue
+        left, near = element.block.left, 0.6 * element.block.size
+        moved = before is not None and (
+            element.page != before.last.page or element.block.column != before.last.block.column
+        )
+        if moved and not any(abs(left - known) < near for known in lefts):
+            lefts = []
+        while lefts and left < lefts[-1] - near:
+            lefts.pop()
+        if not lefts or left > lefts[-1] + near:
+            lefts.append(left)
+        element.level, before = len(lefts), element
 
 
 # --- text -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from services.converter.parsing.pdf_shapes import Rule, Word, join_words
+from services.converter.parsing.pdf_shapes import BULLET, Rule, Word, join_words
 
 
 @dataclass(slots=True)
@@ -547,7 +547,9 @@ def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
     segments = [part for row in rows for _, _, part in row]
     words = sum(map(len, segments)) / len(segments)
     marks = sum(len(row[0][2]) == 1 and len(row[0][2][0].text) <= 3 for row in rows)
-    if marks == len(rows) and words > 2.5:
+    bullets = sum(BULLET.match(f"{row[0][2][0].text} ") is not None for row in rows)
+    listed = bullets * 2 >= len(rows) and max(map(len, rows)) == 2
+    if listed or (marks == len(rows) and words > 2.5):
         return False
     return words < 9
 

@@ -136,6 +136,21 @@ def test_a_bulleted_list_is_no_table() -> None:
     assert {b.kind for b in blocks_of_page(words, [])} == {"list"}
 
 
+def test_a_nested_list_of_few_words_is_no_table() -> None:
+    words = []
+    for n, left in enumerate((50, 68, 68, 50)):
+        words += line("•", left, 100 + 14 * n) + line("short item", left + 18, 100 + 14 * n)
+    assert [(b.kind, b.text) for b in blocks_of_page(words, [])] == [("list", "• short item")] * 4
+
+
+def test_a_table_of_ticks_is_a_table() -> None:
+    words = []
+    for n, row in enumerate(["• yes 12", "• no 15", "• both 27", "• none 31"]):
+        for column, cell in enumerate(row.split()):
+            words += line(cell, 50 + 120 * column, 100 + 14 * n)
+    assert [b.kind for b in blocks_of_page(words, [])] == ["table"]
+
+
 def test_a_form_is_read_box_by_box() -> None:
     rules, words = [], []
     for row in range(4):

@@ -293,3 +293,31 @@ def test_a_letter_or_two_read_from_a_picture_are_no_text(
     with pytest.raises(Refusal) as refused:
         pdf.parse_pdf(path, ParseOptions())
     assert refused.value.code == "no-text"
+
+
+def test_a_nested_list_keeps_its_depth(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        lines(canvas, 60, 60, text(3))
+        marks = [(60, "one"), (80, "two"), (100, "three"), (80, "four"), (60, "five")]
+        for number, (left, item) in enumerate(marks):
+            lines(canvas, left, 120 + 14 * number, [f"• {item}"])
+
+    assert markdown(tmp_path, drawn(draw)).split("\n\n")[1].splitlines() == [
+        "- one", "    - two", "        - three", "    - four", "- five",
+    ]  # fmt: skip
+
+
+def test_a_list_goes_on_on_the_next_page_at_its_depth(tmp_path: Path) -> None:
+    def first(canvas: Canvas) -> None:
+        lines(canvas, 60, 60, text(3))
+        lines(canvas, 60, 120, ["• one"])
+        lines(canvas, 80, 134, ["• two"])
+
+    def second(canvas: Canvas) -> None:
+        lines(canvas, 80, 120, ["• three"])
+        lines(canvas, 60, 134, ["• four"])
+        lines(canvas, 60, 180, text(3))
+
+    assert markdown(tmp_path, drawn(first, second)).split("\n\n")[1].splitlines() == [
+        "- one", "    - two", "    - three", "- four",
+    ]  # fmt: skip
