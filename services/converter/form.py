@@ -41,38 +41,37 @@ def marked(lines: Sequence[Line], *, literal: bool = False) -> list[Line]:
     not Markdown, but may look like it) its opening is escaped and what follows is text.
     """
     out: list[Line] = []
-    rest = lines
-    while rest:
-        done, opening = _marked(rest)
-        if opening is None:
-            return [*out, *done]
-        if not literal:
-            return [*out, *done, Line(_fence_of(done[opening]), code=True)]
-        out += [*done[:opening], _escaped(rest[opening])]
-        rest = rest[opening + 1 :]
-    return out
-
-
-def _marked(lines: Sequence[Line]) -> tuple[list[Line], int | None]:
-    """The lines, and where a fence opens that is never closed."""
-    out: list[Line] = []
-    fence, opening = "", None
+    fence = ""
     inner = _InnerFences(lines)
+    closings = _Closings(lines) if literal else None
     for number, line in enumerate(lines):
         deep = not fence and inner.holds(number)
         match = None if deep else _FENCE.match(line.text)
+        if match and not fence and closings and not closings.follow(number, match[1]):
+            out.append(_escaped(line))
+            continue
         code = deep or bool(fence) or match is not None
         out.append(line._replace(code=code) if line.code != code else line)
         if match and not fence:
-            fence, opening = match[1], number
+            fence = match[1]
         elif match and match[1].startswith(fence) and not match[2].strip():
-            fence, opening = "", None
-    return out, opening
+            fence = ""
+    return [*out, Line(fence, code=True)] if fence else out
 
 
-def _fence_of(line: Line) -> str:
-    match = _FENCE.match(line.text)
-    return match[1] if match else ""
+class _Closings:
+    """Where lines that can close a fence stand last, by their sign and length."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._last: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            match = _FENCE.match(line.text)
+            if match and not match[2].strip():
+                self._last[match[1]] = number
+
+    def follow(self, number: int, fence: str) -> bool:
+        """Whether a fence that opens at this line is closed by a later one."""
+        return any(last > number and mark.startswith(fence) for mark, last in self._last.items())
 
 
 def _escaped(line: Line) -> Line:

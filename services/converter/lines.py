@@ -1,9 +1,11 @@
 """Lines that know where they came from, so that places survive every change of a text. Pure."""
 
 import re
+import sys
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple, Self
 
@@ -15,6 +17,9 @@ _UNCLEAN = re.compile(f"({_LINE_END})|{_CONTROL}")
 _WORD = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 """A run outside ASCII with the letter before it: nothing composes over its edges."""
 _JAMO = re.compile(r"[\u1160-\u11ff\ud7b0-\ud7ff]")
+_MOST_MARKS = 30
+"""Accents on one letter that are kept, as in UAX 15's Stream-Safe Text Format: composing takes
+time by the square of their number."""
 
 
 class Piece(NamedTuple):
@@ -97,10 +102,11 @@ Edits = tuple[Sequence[Edit], ...]
 
 def cleaned(raw: str) -> tuple[str, Edits]:
     r"""`raw` with `\n` line ends, without control characters but tab and form feed, in NFC."""
-    # Two rounds: a control character between a letter and its accent must not keep them apart.
+    # In rounds: a control character between a letter and its accent must not keep them apart.
     text, ends = _edited(raw, _unclean(raw))
+    text, heaps = _edited(text, _heaps(text))
     text, letters = _edited(text, _decomposed(text))
-    return text, (ends, letters)
+    return text, (ends, heaps, letters)
 
 
 def _edited(text: str, changes: Iterable[tuple[int, int, str]]) -> tuple[str, list[Edit]]:
@@ -117,6 +123,20 @@ def _edited(text: str, changes: Iterable[tuple[int, int, str]]) -> tuple[str, li
 def _unclean(text: str) -> Iterator[tuple[int, int, str]]:
     for match in _UNCLEAN.finditer(text):
         yield match.start(), match.end(), "\n" if match[1] else ""
+
+
+def _heaps(text: str) -> Iterator[tuple[int, int, str]]:
+    """Accents on one letter beyond the first `_MOST_MARKS`."""
+    if text.isascii():
+        return
+    for match in _too_many_marks().finditer(text):
+        yield match.start() + _MOST_MARKS, match.end(), ""
+
+
+@cache
+def _too_many_marks() -> re.Pattern[str]:
+    marks = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.combining(c))
+    return re.compile(f"[{marks}]{{{_MOST_MARKS}}}[{marks}]+")
 
 
 def _decomposed(text: str) -> Iterator[tuple[int, int, str]]:

@@ -1,6 +1,7 @@
 """Markdown and plain text: kept as they are, but for what a reader of the rendered page misses."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from services.converter.settings import ParseOptions
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.M | re.S)
 _FENCE = re.compile(r"\ufdea* {0,3}(`{3,}|~{3,})")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.S)
+_BACKTICKS = re.compile(r"`+")
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.S)
 _REMOVED = "\ufdea"
 """Stands for a line end that went with what was hidden around it."""
@@ -24,11 +25,12 @@ _LONG_PARAGRAPH = 10
 _REFERENCE_COMMENT = re.compile(
     r"^\ufdea* {0,3}\[[^\]\n]{1,99}\]:[ \t]*(?:#|<>|<#>)[ \t]*[\"'(](.*)[\"')][ \t]*$", re.M
 )
-_INVISIBLE_ELEMENT = re.compile(
-    r"<(script|style|template|noscript|(?P<tag>[a-z][a-z0-9]*)\b[^<>]*?(?:"
-    r"\bhidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;\"'\s]"
-    r"))[^<>]*>(?P<text>.*?)</(?:(?P=tag)|\1)\s*>",
-    re.I | re.S,
+_OPENING = re.compile(r"<([a-z][a-z0-9]*)\b([^<>]*)>", re.I)
+_NEVER_SHOWN = frozenset({"script", "style", "template", "noscript"})
+_INVISIBLE = re.compile(
+    r"\bhidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|"
+    r"opacity\s*:\s*0(?:[;\"'\s]|\Z)",
+    re.I,
 )
 
 
@@ -113,18 +115,42 @@ def take_hidden(markdown: str, hidden: list[HiddenText]) -> str:
     What went leaves a `_REMOVED` for each of its line ends.
     """
 
-    def taken(kind: HiddenKind, group: str | int) -> Callable[[re.Match[str]], str]:
-        def take(match: re.Match[str]) -> str:
-            text = match[group].replace(_REMOVED, "\n").strip()
-            if text:
-                hidden.append(HiddenText(kind=kind, text=text))
-            return _removed(match[0])
+    def note(kind: HiddenKind, text: str) -> None:
+        text = text.replace(_REMOVED, "\n").strip()
+        if text:
+            hidden.append(HiddenText(kind=kind, text=text))
 
-        return take
+    def comment(match: re.Match[str]) -> str:
+        note("comment", match[1])
+        return _removed(match[0])
 
-    markdown = _COMMENT.sub(taken("comment", 1), markdown)
-    markdown = _REFERENCE_COMMENT.sub(taken("comment", 1), markdown)
-    return _INVISIBLE_ELEMENT.sub(taken("invisible-style", "text"), markdown)
+    markdown = _COMMENT.sub(comment, markdown)
+    markdown = _REFERENCE_COMMENT.sub(comment, markdown)
+    kept: list[str] = []
+    at = 0
+    for start, inside, close, end in _invisible(markdown):
+        note("invisible-style", markdown[inside:close])
+        kept += [markdown[at:start], _removed(markdown[start:end])]
+        at = end
+    return "".join([*kept, markdown[at:]])
+
+
+def _invisible(markdown: str) -> Iterator[tuple[int, int, int, int]]:
+    """Elements that show nothing: start, start of the content, its end, end."""
+    at = 0
+    # What has no end is looked for once, and not from each of a thousand openings.
+    unclosed: set[str] = set()
+    for opening in _OPENING.finditer(markdown):
+        name = opening[1].lower()
+        unseen = name in _NEVER_SHOWN or _INVISIBLE.search(opening[2])
+        if opening.start() < at or name in unclosed or not unseen:
+            continue
+        closing = re.compile(rf"</{name}\s*>", re.I).search(markdown, opening.end())
+        if closing is None:
+            unclosed.add(name)
+            continue
+        yield opening.start(), opening.end(), closing.start(), closing.end()
+        at = closing.end()
 
 
 def _removed(text: str) -> str:
@@ -156,15 +182,32 @@ def _fences(text: str) -> Iterator[tuple[bool, str]]:
 def _outside_spans(text: str, change: Callable[[str], str]) -> str:
     """Code spans are put aside, since a comment may contain one and the other way round."""
     spans: list[str] = []
-
-    def aside(match: re.Match[str]) -> str:
-        if "\n\n" in match[0]:
-            return match[0]
-        spans.append(match[0])
-        return f"\0{len(spans) - 1}\0"
-
-    changed = change(_CODE_SPAN.sub(aside, text))
+    kept: list[str] = []
+    at = 0
+    for start, end in _code_spans(text):
+        kept += [text[at:start], f"\0{len(spans)}\0"]
+        spans.append(text[start:end])
+        at = end
+    changed = change("".join([*kept, text[at:]]))
     return re.sub(r"\0(\d+)\0", lambda match: spans[int(match[1])], changed)
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """From a run of backticks to the next one of its length in the same paragraph."""
+    runs = [match.span() for match in _BACKTICKS.finditer(text)]
+    by_size: dict[int, deque[int]] = {}
+    for number, (start, end) in enumerate(runs):
+        by_size.setdefault(end - start, deque()).append(number)
+    number = 0
+    while number < len(runs):
+        start, end = runs[number]
+        same = by_size[end - start]
+        while same and same[0] <= number:
+            same.popleft()
+        if same and text.find("\n\n", end, runs[same[0]][0]) < 0:
+            number = same[0]
+            yield start, runs[number][1]
+        number += 1
 
 
 def _front_matter(text: str, hidden: list[HiddenText]) -> tuple[str, dict[str, str]]:

@@ -54,6 +54,12 @@ def test_what_only_looks_like_an_open_fence_stays_text() -> None:
     assert body("````\n```\nx\n```\nb\n", PLAIN) == "\\`\\`\\`\\`\n\n```\nx\n```\n\nb\n"
 
 
+def test_thousands_of_open_fences_are_text() -> None:
+    text = "".join(f"{'`' * (3 + n % 40)}x\n" for n in range(4000))
+    assert body(f"{text}~~~\n\n# code\n~~~\n", PLAIN).endswith("x\n\n~~~\n\n# code\n~~~\n")
+    assert "x\n```" not in body(text, PLAIN)
+
+
 def test_a_rule_after_a_blank_line_is_no_underline() -> None:
     assert body("Text\n\n---\n\nmore") == "Text\n\n---\n\nmore\n"
 

@@ -53,6 +53,13 @@ def test_a_letter_and_its_accent_are_one_place() -> None:
     assert under(body, found) == {1: "\u00e9", 2: "x"}
 
 
+def test_a_heap_of_accents_is_cut_and_places_behind_it_stay_right() -> None:
+    text = "a" + "\u0301\u0323" * 30_000 + " behind"
+    made = body_with(text, spans_of(text, [60_002, 60_008]))
+    assert under(made.body, made.spans) == {1: "behind"}
+    assert len(made.body) < 50
+
+
 def test_a_place_of_which_nothing_is_left_goes() -> None:
     text = "text\n\nPage 3 of 9\n\nmore\n"
     body, _, found = body_with(text, spans_of(text, [0, 5, 18, 23]))

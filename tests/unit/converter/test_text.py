@@ -86,6 +86,18 @@ def test_lines_of_a_log_have_a_place_each() -> None:
     assert [s.place.lines for s in document.spans] == [(n, n) for n in range(1, 31)]
 
 
+def test_elements_without_an_end_hide_nothing_and_hinder_no_other() -> None:
+    text, hidden = parsed("<style>a <p hidden>b</p> <style>" + "<i hidden>" * 30_000)
+    assert text.startswith("<style>a  <style><i hidden>")
+    assert hidden == [("invisible-style", "b")]
+
+
+def test_one_backtick_in_a_paragraph_does_not_take_the_next_one_for_code() -> None:
+    text, hidden = parsed("a ` b\n\n`<!-- code -->` and <!-- note -->\n\nc `` d ` e\n")
+    assert text == "a ` b\n\n`<!-- code -->` and \n\nc `` d ` e\n"
+    assert hidden == [("comment", "note")]
+
+
 def test_lines_are_counted_over_what_was_hidden() -> None:
     text = "---\ntitle: x\n---\none\n\n<!-- a\nb -->\n\nbefore <!-- c\nd --> after\n\n`x`\n"
     document = parse_text(text.encode(), MARKDOWN).document
