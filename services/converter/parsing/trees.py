@@ -114,7 +114,10 @@ def _is_plain(tag: Tag) -> bool:
 
 def _may_begin(node: PageElement) -> bool:
     """Of sections only those without blocks: others may begin with a list."""
-    return isinstance(node, Tag) and (node.name in _BEGINNINGS or _is_plain(node))
+    if not isinstance(node, Tag):
+        return False
+    shown = node.name in _BEGINNINGS and _OWN_LOOK.isdisjoint(node.attrs)
+    return shown or _is_plain(node)
 
 
 def _written(node: PageElement) -> str:
