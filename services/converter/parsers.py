@@ -34,7 +34,7 @@ _REVISIONS = {
     PLAIN: "text-3",
     CSV: "csv-2",
     JSON: "json-2",
-    XLSX: "xlsx-1",
+    XLSX: "xlsx-2",
     XLS: "xls-1",
     PPTX: "pptx-1",
     ODT: "odt-1",

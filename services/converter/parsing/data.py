@@ -13,7 +13,8 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import JSON, PLAIN
 from services.converter.parsing.encoding import encoding_of
-from services.converter.parsing.literal import paragraph, plain_line, span
+from services.converter.parsing.literal import item as literal_item
+from services.converter.parsing.literal import paragraph, plain_line
 from services.converter.parsing.properties import line
 from services.converter.parsing.result import Parse
 from services.converter.parsing.table_text import has_head, table_row, table_rule
@@ -269,7 +270,7 @@ class _Reader:
             if depth == 2 and name.lower() in {"title", "name"} and isinstance(member, str):
                 self.title = self.title or member
             if listed and _is_short(member):
-                text = f"- {span(name)}: {span(_shown(member))}".rstrip()
+                text = f"- {literal_item(f'{name}: {_shown(member)}')}".rstrip()
                 self._writer.item(text, where)
                 continue
             self._writer.heading(name or "(no name)", level, where)
@@ -298,7 +299,7 @@ class _Reader:
             if _is_short(item):
                 if item == "":
                     continue
-                self._writer.item(f"- {span(_shown(item))}".rstrip(), where)
+                self._writer.item(f"- {literal_item(_shown(item))}".rstrip(), where)
                 continue
             self._item(item, name, level, depth, (number, where))
 

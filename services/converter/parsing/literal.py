@@ -48,6 +48,11 @@ def span(text: str) -> str:
     return _inline(plain_line(text))
 
 
+def item(text: str) -> str:
+    """The line of an item behind its mark: it may not start a block inside the item."""
+    return _line(plain_line(text), lists=False)
+
+
 def paragraph(text: str, *, lists: bool = False) -> str:
     """Running text, line ends kept, blank lines one; `lists`: marks of items stay what they are."""
     lines = _LINE_BREAKS.split(unmarked(text))

@@ -15,6 +15,7 @@ X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _MOST_TEXT = 1 << 20
 _PALE = 232
 _TINY_POINTS = 2
+_TEXT_PART = 3
 _TAG_BYTES = 512
 _CELLS_START = re.compile(rb"<(?:[\w.-]{1,64}:)?sheetData(?:\s[^<>]*)?(?<!/)>")
 _CELLS_END = re.compile(rb"</(?:[\w.-]{1,64}:)?sheetData\s*>")
@@ -304,6 +305,11 @@ class Styles:
     def hides(self, style: int) -> HiddenKind | None:
         """Why text in this format cannot be read, if it cannot."""
         return self._hides[style] if style < len(self._hides) else None
+
+    def hides_text(self, style: int) -> bool:
+        """Whether the format's part for text shows nothing: `;;;`."""
+        code = re.sub(r'"[^"]*"|\\.', "x", self._codes[style]) if style < len(self._codes) else ""
+        return code.count(";") == _TEXT_PART and code.endswith(";")
 
 
 def _format_codes(root: Any | None) -> dict[str, str]:

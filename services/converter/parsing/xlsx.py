@@ -150,6 +150,8 @@ class _Book:
             return "invisible-style"
         if not text:
             return "invisible-style" if cell.kind == "n" and cell.text else None
+        if cell.kind not in {"n", "b", "e"} and self._styles.hides_text(cell.style):
+            return "invisible-style"
         kind = self._styles.hides(cell.style)
         return None if kind == "background-colour" and facts.styled_tables else kind
 

@@ -142,3 +142,13 @@ def test_large_members_are_read_piece_by_piece(read: Reader) -> None:
     document = read({"rows": rows, "after": "end"})
     assert document.markdown.count("\n| ") == 2002
     assert document.markdown.endswith("## after\n\nend\n")
+
+
+def test_no_item_of_a_list_starts_a_block_inside_it(read: Reader) -> None:
+    starts = ["```", "~~~ x", "# a", "> b", "- c", "1. d", "---", "| e |"]
+    markdown = read({"list": starts, "deep": {"x": {"y": {s: s for s in starts}}}}).markdown
+    allowed = {"bullet_list", "list_item", "paragraph", "heading", "inline"}
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    assert {t.type.removesuffix("_open").removesuffix("_close") for t in tokens} == allowed
+    assert sum(t.type == "heading_open" for t in tokens) == 4
+    assert sum(t.type == "list_item_open" for t in tokens) == 2 * len(starts)

@@ -161,6 +161,23 @@ def test_a_workbook(tmp_path: Path) -> None:
     assert document.spans[2].place == Place(sheet="Цены # 1", cells="A2:C2")
 
 
+def test_text_in_a_format_that_shows_none_is_hidden(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row, (text, code) in enumerate(
+        [("secret", ";;;"), ("seen", ";;"), ("told", '0;0;0;"a;"@')], start=1
+    ):
+        sheet.cell(row, 1, text).number_format = code
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    document = parse_xlsx(path, ParseOptions()).document
+    assert "secret" not in document.markdown
+    assert "seen" in document.markdown
+    assert "told" in document.markdown
+    assert hidden(document, "invisible-style") == "secret"
+
+
 def test_what_is_hidden_is_for_the_scanner(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     seen: Any = book.active
