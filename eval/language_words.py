@@ -235,9 +235,8 @@ def fit(sentences: dict[str, list[str]]) -> Any:
 
 def _row(piece: str) -> tuple[float, ...]:
     text = prose(piece)
-    lower = " ".join(word for word in re.findall(r"[^\W\d_]+", text) if word.islower())
     score = scores(features(normalised(text)), "south")[0]
-    return (float(score), *lexicon.kinds(lower), 1.0)
+    return (float(score), *lexicon.kinds(text), 1.0)
 
 
 def _lines(files: Iterable[Path]) -> list[str]:

@@ -24,18 +24,18 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def evidence(text: str) -> float:
-    """Log odds of Serbian from the words of `text`. Capitalised ones are left out: they are names,
+    """Log odds of Serbian from the words of `text`."""
+    return sum(n * weight for n, weight in zip(kinds(text), KINDS.values(), strict=True))
+
+
+def kinds(text: str) -> tuple[int, ...]:
+    """How many words of `text` are of each kind. Capitalised ones are left out: they are names,
     which are in the texts of both."""
-    if text.isupper():
-        text = text.lower()
-    counts = kinds(" ".join(word for word in _WORD.findall(text) if word.islower()))
-    return sum(count * weight for count, weight in zip(counts, KINDS.values(), strict=True))
-
-
-def kinds(words: str) -> tuple[int, ...]:
-    """How many of the lower-case `words`, with single spaces between, are of each kind."""
     import numpy as np
 
+    if text.isupper():
+        text = text.lower()
+    words = " ".join(word for word in _WORD.findall(text) if word.islower())
     if not words:
         return (0,) * len(KINDS)
     known, kind = table()
@@ -46,7 +46,10 @@ def kinds(words: str) -> tuple[int, ...]:
 
 
 def keys(words: str) -> Any:
-    """32 bits of the hash of each word: two of 30,000 words share one in a tenth of the cases."""
+    """32 bits of the hash of each of the `words`, which have single spaces between them.
+
+    The chance that two of 32,000 words have the same 32 bits is a tenth.
+    """
     import numpy as np
 
     return (word_hashes(f" {words} ") >> np.uint64(32)).astype(np.uint32)
