@@ -103,14 +103,20 @@ def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenTe
         if styles.is_contents(style_id):
             _remove(paragraph)
             continue
+        struck: list[Any] = []
         for run in list(paragraph.iter(W + "r")):
             kind = _hidden_run(run, paragraph, style_id, styles)
             if kind:
                 _keep(hidden, kind, text_of(run))
                 _remove(run)
+                continue
+            if _is_struck(run, style_id, styles):
+                struck += list(run.iter(W + "t"))
             else:
-                _note_reference(run, footnotes)
-                _plain(run)
+                _mark_struck(struck)
+            _note_reference(run, footnotes)
+            _plain(run)
+        _mark_struck(struck)
     _append_notes(root, footnotes)
     return hidden
 
@@ -212,6 +218,25 @@ def _hidden_run(
     if color is not None and _is_pale(color.get(W + "val") or "") and not _shaded(run, chain):
         return "background-colour"
     return None
+
+
+def _is_struck(run: Any, style_id: str | None, styles: Styles) -> bool:
+    own = run.find(W + "rPr")
+    chain = [*([own] if own is not None else []), *styles.chain(style_id)]
+    return any(_is_on(_nearest(chain, name)) for name in ("strike", "dstrike"))
+
+
+def _mark_struck(texts: list[Any]) -> None:
+    """Put `~~` around the text of neighbouring runs: what is crossed out must not read as valid."""
+    filled = [t for t in texts if (t.text or "").strip()]
+    texts.clear()
+    if not filled:
+        return
+    first, last = filled[0], filled[-1]
+    body = first.text.lstrip()
+    first.text = f"{first.text[: len(first.text) - len(body)]}~~{body}"
+    body = last.text.rstrip()
+    last.text = f"{body}~~{last.text[len(body) :]}"
 
 
 def _nearest(chain: Iterable[Any], name: str) -> Any | None:

@@ -130,3 +130,13 @@ def test_hostile_xml_is_refused(xml: bytes, code: str) -> None:
 
 def test_comments_of_the_markup_are_no_elements() -> None:
     assert cleaned(f"<!-- c --><w:p><?pi x?>{run('seen')}</w:p>")[0] == "seen"
+
+
+def test_text_that_is_crossed_out_says_so() -> None:
+    strike, double, off = "<w:strike/>", "<w:dstrike/>", '<w:strike w:val="0"/>'
+    runs = [
+        run("The fine is "), run("ten ", strike), run("euro ", strike), run("20 euro."),
+        run(" ", strike), run("Old.", double), run("New", off),
+    ]  # fmt: skip
+    text, _ = cleaned(f"<w:p>{''.join(runs)}</w:p>")
+    assert text == "The fine is ~~ten euro~~ 20 euro. ~~Old.~~New"
