@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-1",
     RTF: "rtf-1",
 }
-_HTML = "html-2"
+_HTML = "html-3"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",

@@ -37,6 +37,7 @@ _IN_TABLE = frozenset({
 _WRAPPERS = ["div", "section", "article", "main", "header", "center", "form", "fieldset"]
 _WRAPPED = frozenset({*_WRAPPERS, *_BLOCKS})
 _MOST_COLUMNS = 500
+_MOST_CELLS = 50_000
 _LETTERED = frozenset({"a", "A", "i", "I"})
 _BACKSLASH = re.compile(r"\\(?=[!-/:;=-@\[-`{-~]|$)", re.MULTILINE)
 _LINK = re.compile(r"\](?=[(\[:])")
@@ -175,6 +176,17 @@ def _tame_spans(soup: BeautifulSoup) -> None:
             del cell["colspan"]
         for cell in table.find_all(["td", "th"], attrs={"rowspan": True}):
             cell["rowspan"] = str(max(1, min(_number(cell.get("rowspan")), len(rows))))
+        _unfold_sparse(table, rows)
+
+
+def _unfold_sparse(table: Tag, rows: list[Tag]) -> None:
+    """One row of 1000 cells would make 1000 of each other row: such a table becomes paragraphs."""
+    cells = [row.find_all(["td", "th"], recursive=False) for row in rows]
+    widths = [sum(_number(cell.get("colspan")) for cell in row) for row in cells]
+    room = len(rows) * max(widths, default=0)
+    if room > _MOST_CELLS and room > 10 * sum(map(len, cells)):
+        for part in (table, *table.find_all(["thead", "tbody", "tfoot", "tr", "td", "th"])):
+            part.name = "div"
 
 
 def _number(value: object) -> int:

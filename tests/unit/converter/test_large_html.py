@@ -46,6 +46,14 @@ def test_tens_of_thousands_of_nothings(filler: str) -> None:
     assert "seen" in read(f"<p>seen</p>{filler * 30_000}").markdown
 
 
+def test_one_wide_row_does_not_widen_thousands() -> None:
+    page = "<table><tr>" + "<td>c" * 400 + "</tr>" + "<tr><td>seen" * 4000 + "</table>"
+    markdown = read(page).markdown
+    assert markdown.count("seen") == 4000
+    assert markdown.count("c") == 400
+    assert len(markdown) < 40_000
+
+
 def law(articles: int) -> str:
     return "".join(
         f"<section class=a><h2>Article {n}</h2><div id=d{n}><p>Text {n}.</p>tail {n}"
