@@ -173,8 +173,12 @@ class _Converter:
         self, files: Sequence[tuple[str, bytes]], folder: Path, depth: int
     ) -> list[Converted]:
         done = []
+        # What an earlier run left is written over; what this mail brought is not.
+        taken: set[str] = set()
         for number, (name, data) in enumerate(files, 1):
-            path = folder / (name if not (folder / name).exists() else f"{number}-{name}")
+            free = name if taken.isdisjoint(_written(name)) else f"{number}-{name}"
+            taken.update(_written(free))
+            path = folder / free
             _write(path, data)
             if depth > MOST_NESTED:
                 done.append(Converted(str(path), code="too-deep", reason="attached too deeply"))
@@ -225,6 +229,11 @@ class _Converter:
         files = [(a.name, data) for a, data in zip(document.attachments, parsed.files, strict=True)]
         places = SpanMap(body_sha256=sha256(body.encode()), spans=spans).to_bytes()
         return front_matter(meta, {"source": named.name}) + "\n" + body, places, files
+
+
+def _written(name: str) -> tuple[str, str, str]:
+    """What is written for an attachment of this name."""
+    return name, f"{name}.md", f"{name}.spans.json"
 
 
 @contextlib.contextmanager

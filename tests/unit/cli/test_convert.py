@@ -152,3 +152,24 @@ def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
     (row,) = rows(run(str(tmp_path / name), "--out", str(tmp_path / "out"), "--json"))
     _, front, _ = Path(row["out"]).read_text().split("---\n", 2)
     assert yaml.safe_load(front)["source"] == name
+
+
+def test_attachments_keep_their_names_when_converted_again_and_overwrite_no_other(
+    tmp_path: Path,
+) -> None:
+    mail = EmailMessage()
+    mail["From"], mail["Subject"], mail["Message-ID"] = "a@b.example", "Files", "<1@b.example>"
+    mail.set_content(plain().decode())
+    for name, word in (("a.txt.md", "first"), ("a.txt", "second"), ("a.txt", "third")):
+        mail.add_attachment(
+            f"{word} ".encode() + plain(), maintype="text", subtype="plain", filename=name
+        )
+    (path,) = put(tmp_path, mail_eml=mail.as_bytes())
+    out = tmp_path / "out"
+    for _ in range(2):
+        assert run(path, "--out", str(out), "--json").exit_code == 0
+        files = {p.name: p for p in (out / "mail.attachments").iterdir()}
+        sources = {"a.txt.md": "first", "2-a.txt": "second", "3-a.txt": "third"}
+        places = {f"{name}.spans.json" for name in sources}
+        assert set(files) == {*sources, *(f"{name}.md" for name in sources), *places}
+        assert {name: files[name].read_text().split()[0] for name in sources} == sources
