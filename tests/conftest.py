@@ -1,6 +1,7 @@
 """Real servers for the whole session, a fresh database for each test."""
 
 import asyncio
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
@@ -10,10 +11,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from kernel.embedded import EmbeddedNats, EmbeddedPostgres
 
 TEMPLATE = "citelog_template"
+
+# In CI the same examples each time: what they find is found while developing, where they are new
+# with each run.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,9 @@ from tests.stack import Stack
 PROJECT = "formats"
 PLACES: dict[str, set[str]] = {
     "md": {"lines"}, "txt": {"lines"}, "log": {"lines"}, "html": {"path"}, "csv": {"lines"},
-    "json": {"lines"}, "docx": {"part", "path"}, "xlsx": {"sheet", "cells"}, "pptx": {"page", "box"},
-    "odt": {"part", "path"}, "ods": {"sheet", "cells"}, "odp": {"page"}, "epub": {"part", "path"},
+    "json": {"lines"}, "docx": {"part", "path"}, "xlsx": {"sheet", "cells"},
+    "pptx": {"page", "box"}, "odt": {"part", "path"}, "ods": {"sheet", "cells"}, "odp": {"page"},
+    "epub": {"part", "path"},
     "eml": {"part"}, "pdf": {"page", "box"}, "scanned": {"page", "box"},
 }  # fmt: skip
 

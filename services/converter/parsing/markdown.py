@@ -9,9 +9,11 @@ _TAG_START = re.compile(r"(?<!\\)(\\*)<(?=[A-Za-z/!?])")
 # Noncharacters are marks of `marks.py`: they take no room.
 _LINE_MARKS = re.compile(
     r"^([\ufdd0-\ufdef]*\s{0,3})"
-    r"(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}[\ufdd0-\ufdef]*$|=+\s*[\ufdd0-\ufdef]*$|\|)",
+    r"(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}[\ufdd0-\ufdef]*$|=+\s*[\ufdd0-\ufdef]*$|\|"
+    r"|\[(?!\^)[^\]\n]{1,999}\]:)",
     re.MULTILINE,
 )
+_RUNNING = frozenset({"text", "paragraph", "list_item"})
 _GAP = re.compile(r"(?<=[`)*~]) (?=[.,;:!?)\]»“”](?:[\ufdd0-\ufdef]|\s|$))")
 _OPEN_GAP = re.compile(r"(?<=[(\[«„]) (?=[`\[*])")
 
@@ -27,7 +29,7 @@ def to_markdown(document: Any) -> str:
 
     for item in document.texts:
         if isinstance(item, TextItem) and not isinstance(item, CodeItem):
-            item.text = _escaped(item.text, running=item.label in {"text", "paragraph"})
+            item.text = _escaped(item.text, running=item.label in _RUNNING)
     _number(document)
     for table in document.tables:
         _tame(table.data.table_cells)

@@ -338,3 +338,13 @@ def test_stacked_heads_stay_as_they_are_written() -> None:
         ["No.", "Boxes", "Files"],
         ["A", "1", "2"],
     ]
+
+
+def test_items_of_lists_and_definitions_of_links_stay_text() -> None:
+    page = (
+        "<ul><li><p>```</p></li><li># x</li><li>---</li></ul>"
+        "<p>[a]: http://evil.example 'secret'</p><p>The end of [a] page.</p>"
+    )
+    assert markdown(page).splitlines()[:5] == [
+        "- \\```", "- \\# x", "- \\---", "", "\\[a\\]: http://evil.example 'secret'",
+    ]  # fmt: skip

@@ -255,7 +255,7 @@ BETWEEN = (
     "", "(1) The text of a paragraph.", "Text", "- item", "The park is open, as said in", "12",
     "Article 7", "of the law.", "Page 3 of 9", "| a | b |", "```", "---", "> quote", "II. Roman",
     "I. ROMAN", "2 Method", "Preamble", "Whereas:", "Final provisions", "== x ==", "#### Deep",
-    "\f", "    code", "Text\n===", "Subject", "## Subject", "(definitions)", "§ 5 Absatz 2 gilt",
+    "    code", "Text\n===", "Subject", "## Subject", "(definitions)", "§ 5 Absatz 2 gilt",
     TEXT,
 )  # fmt: skip
 
