@@ -138,12 +138,12 @@ async def test_jobs_that_are_cancelled_on_their_way_stay_so(client: httpx.AsyncC
 
 async def test_a_job_can_be_deleted_while_it_runs(client: httpx.AsyncClient) -> None:
     text = "\n\n".join(f"## § {n}\n\n{LAW[200:]} quokka-canary {n}" for n in range(150))
-    accepted = await upload(client, "long.md", text, project="race")
+    accepted = await upload(client, "long.md", text, project="overtaken")
     reply = await client.delete(f"/documents/{accepted.document_id}")
     assert reply.status_code == 200, reply.text
-    await ingest(client, "after.md", LAW, project="race")
+    await ingest(client, "after.md", LAW, project="overtaken")
     assert (await done(client, accepted))["status"] == "erased"
-    hits = await query(client, "quokka-canary", project="race", top_k=50)
+    hits = await query(client, "quokka-canary", project="overtaken", top_k=50)
     assert accepted.document_id not in {h["document_id"] for h in hits}
 
 
