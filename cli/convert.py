@@ -207,16 +207,14 @@ class _Converter:
         from kernel.blobs import sha256
         from kernel.errors import Refusal
         from kernel.media import SNIFF_BYTES, lie, sniff
-        from services.converter.domain import canonical, front_matter
+        from services.converter.domain import canonical, front_matter, labelled
         from services.converter.language import judge
 
         with path.open("rb") as file:
             row.media_type = sniff(file.read(SNIFF_BYTES), named.name)
         parsed = await self._cell.parse(path, row.media_type)
         judged = judge(parsed.document.markdown, self._accepted, check=self._check)
-        told = {"language": judged.language, "parser": parsed.parser}
-        meta = parsed.document.meta.model_copy(update=told)
-        document = parsed.document.model_copy(update={"meta": meta})
+        document = labelled(parsed.document, language=judged.language, parser=parsed.parser)
         body, meta, spans = canonical(document, named.stem)
         if not body:
             raise Refusal("empty-document", "the document has no text")

@@ -20,7 +20,7 @@ from kernel.errors import Refusal
 from kernel.media import lie
 from kernel.projects import Streams, project_settings
 from services.converter.cell import ParseOutcome
-from services.converter.domain import CONVERTER, canonical
+from services.converter.domain import CONVERTER, canonical, labelled
 from services.converter.language import Policy, judge
 from services.converter.settings import ConverterSettings
 
@@ -69,15 +69,17 @@ async def on_document_received(
         )
     except Refusal as refusal:
         return [_failed(event, refusal)]
-    told = {"language": judged.language, "parser": outcome.parser}
-    meta = outcome.document.meta.model_copy(update=told)
     notes = ParseNotes(
         warnings=(*outcome.warnings, *judged.warnings),
         shares=judged.shares,
         missing_pages=outcome.missing_pages,
         readings=outcome.readings,
     )
-    document = outcome.document.model_copy(update={"meta": meta, "notes": notes})
+    document = labelled(
+        outcome.document.model_copy(update={"notes": notes}),
+        language=judged.language,
+        parser=outcome.parser,
+    )
     for data in outcome.files:
         await blobs.put(data)
     parsed_sha256 = await blobs.put(document.to_bytes())

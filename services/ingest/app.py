@@ -12,14 +12,13 @@ from contracts.events import Lane, Project
 from contracts.http import Accepted, Plain, TextUpload, ValidFrom
 from kernel.cache import ParseCache
 from kernel.errors import Refusal
-from kernel.media import SUPPORTED, sniff
 from kernel.service import Env, Service
 from kernel.web import actor, create_api, role
 from services.ingest import handlers
 from services.ingest.accept import Offer, accept, superseded
 from services.ingest.attachments import Attachments
 from services.ingest.control import add_control_routes
-from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.domain import Identity, checked_name, readable_type, stated_valid_from
 from services.ingest.dropzone import open_dropzone
 from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
@@ -102,9 +101,7 @@ class Uploads:
         via: Any = "upload",
     ) -> Accepted:
         def check(head: bytes) -> None:
-            media_type = sniff(head, checked_name(form.name))
-            if media_type not in SUPPORTED:
-                raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
+            readable_type(head, checked_name(form.name))
 
         async def confirm() -> None:
             asked = _validated(Form.model_validate, form.fields)
@@ -118,7 +115,7 @@ class Uploads:
         )
         fields = _validated(Form.model_validate, form.fields)
         name = checked_name(form.name)
-        media_type = sniff(stored.head, name)
+        media_type = readable_type(stored.head, name)
         offer = Offer(
             project=fields.project,
             source_id=stored.sha256,

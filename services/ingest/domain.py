@@ -23,6 +23,7 @@ from contracts.events import (
 )
 from contracts.http import within
 from kernel.errors import Refusal
+from kernel.media import SUPPORTED, sniff
 
 ID_HEX = 32
 NAME_BYTES = 255
@@ -185,6 +186,18 @@ def checked_name(name: str) -> str:
     if "/" in name or "\\" in name or name in (".", "..") or not name.isprintable():
         raise Refusal("invalid-name", "a file name holds no path and no control characters")
     return name
+
+
+def readable_type(head: bytes, name: str) -> str:
+    """The media type of a file that starts with `head`, by its content.
+
+    Raises:
+        Refusal: `unsupported-media-type` (415): no parser reads it.
+    """
+    media_type = sniff(head, name)
+    if media_type not in SUPPORTED:
+        raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
+    return media_type
 
 
 def stated_valid_from(head: bytes, media_type: str) -> datetime | None:

@@ -19,9 +19,8 @@ from kernel.blobs import Blobs
 from kernel.db import UNAVAILABLE
 from kernel.errors import KbError, Refusal, Retry
 from kernel.log import Log
-from kernel.media import SUPPORTED, sniff
 from services.ingest.accept import Offer, accept
-from services.ingest.domain import Identity, checked_name, stated_valid_from
+from services.ingest.domain import Identity, checked_name, readable_type, stated_valid_from
 from services.ingest.life import check_bytes, load_life
 from services.ingest.settings import DropzoneSettings
 from services.ingest.zone import Taken, Zone
@@ -305,9 +304,7 @@ class Dropzone:
             raise Refusal("too-large", f"more than {self._limit} bytes", status=413)
 
         def check(head: bytes) -> None:
-            media_type = sniff(head, name)
-            if media_type not in SUPPORTED:
-                raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
+            readable_type(head, name)
 
         async def confirm() -> None:
             if await asyncio.to_thread(self._zone.is_changed, taken):
@@ -316,7 +313,7 @@ class Dropzone:
         stored = await self._blobs.put_stream(
             _content(taken), limit=self._limit, check=check, confirm=confirm
         )
-        media_type = sniff(stored.head, name)
+        media_type = readable_type(stored.head, name)
         offer = Offer(
             project=project_of(taken.path),
             source_id=stored.sha256,

@@ -24,14 +24,12 @@ from kernel.service import Env, Service
 from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
-from services.search.places import Originals, add_original_routes
+from services.search.places import LAST, Originals, add_original_routes
 from services.search.projection import Projection
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 
 QUERY_BYTES = 64 * 1024
-LAST = 2**63 - 1
-"""The largest position there can be."""
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 

@@ -17,6 +17,7 @@ from kernel.log import Log
 from services.search.documents import Documents
 
 LAST = 2**63 - 1
+"""The largest position or offset there can be."""
 _CHUNK = 1024 * 1024
 
 
