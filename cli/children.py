@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from kernel.embedded import EmbeddedNats, EmbeddedPostgres
 from kernel.spawn import guarded
+
+_Server = TypeVar("_Server", EmbeddedPostgres, EmbeddedNats)
 
 GRACE_SECONDS = 12.0
 """A service has this long to end by itself; being killed does it no harm, only its callers."""
@@ -38,15 +40,12 @@ class Child(Protocol):
     def stop(self) -> None: ...
 
 
-class PostgresChild:
-    """The embedded Postgres."""
+class _EmbeddedChild(Generic[_Server]):
+    """A server that the package brings along."""
 
-    name: str = "postgres"
-    kind: Final = "postgres"
-
-    def __init__(self, folder: Path, password: str, log_file: Path) -> None:
+    def __init__(self, server: _Server, log_file: Path) -> None:
+        self._server: _Server = server
         self.log_file = log_file
-        self._server = EmbeddedPostgres(folder, password=password, log_file=log_file)
 
     @property
     def pid(self) -> int | None:
@@ -55,6 +54,26 @@ class PostgresChild:
     @property
     def port(self) -> int:
         return self._server.server.port if self._server.server else 0
+
+    @property
+    def command(self) -> list[str]:
+        return self._server.command()
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+class PostgresChild(_EmbeddedChild[EmbeddedPostgres]):
+    """The embedded Postgres."""
+
+    name: str = "postgres"
+    kind: Final = "postgres"
+
+    def __init__(self, folder: Path, password: str, log_file: Path) -> None:
+        super().__init__(EmbeddedPostgres(folder, password=password, log_file=log_file), log_file)
 
     @property
     def address(self) -> str:
@@ -65,48 +84,19 @@ class PostgresChild:
         """The owner's DSN, with its password."""
         return self._server.dsn
 
-    @property
-    def command(self) -> list[str]:
-        return self._server.command()
 
-    def start(self) -> None:
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop()
-
-
-class NatsChild:
+class NatsChild(_EmbeddedChild[EmbeddedNats]):
     """The embedded nats-server."""
 
     name: str = "nats"
     kind: Final = "nats"
 
     def __init__(self, folder: Path, config: str, log_file: Path) -> None:
-        self.log_file = log_file
-        self._server = EmbeddedNats(folder, config=config, log_file=log_file)
-
-    @property
-    def pid(self) -> int | None:
-        return self._server.pid
-
-    @property
-    def port(self) -> int:
-        return self._server.server.port if self._server.server else 0
+        super().__init__(EmbeddedNats(folder, config=config, log_file=log_file), log_file)
 
     @property
     def address(self) -> str:
         return self._server.url
-
-    @property
-    def command(self) -> list[str]:
-        return self._server.command()
-
-    def start(self) -> None:
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop()
 
 
 class ServiceChild:

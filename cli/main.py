@@ -124,6 +124,8 @@ def ingest(  # noqa: PLR0913, PLR0917 - every option is a parameter
     for option, value in (("--source", source), ("--supersedes", supersedes)):
         if value and len(files) > 1:
             raise CliError(f"{option} names one document", f"{len(files)} files were given")
+    if valid_from is not None:
+        _moment("--valid-from", valid_from)
     given = {
         "project": project, "source": source, "supersedes": supersedes, "valid_from": valid_from,
         "trusted": "true" if trusted else None, "lane": lane if lane != "live" else None,
@@ -377,6 +379,21 @@ def _part(id_: str) -> str:
     if not id_ or id_ in (".", ".."):
         raise CliError("no such id", id_)
     return quote(id_, safe="")
+
+
+def _moment(option: str, value: str) -> None:
+    """Check a day or an instant before anything is sent."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from contracts.http import ValidFrom
+
+    try:
+        TypeAdapter(ValidFrom).validate_python(value)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise CliError(
+            f"{option} is no day and no instant with zone", f"{value}: {reason}"
+        ) from None
 
 
 def _page(project: str | None, limit: int, cursor: str | None) -> dict[str, Any]:

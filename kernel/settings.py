@@ -25,7 +25,6 @@ class Settings(BaseSettings):
     )
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR")
     log_format: str = Field("json", pattern="^(json|text)$", description="json or text")
-    embedder: str = Field("bundled", description="bundled, hashed, a folder or a hub name")
     qdrant_url: str = Field("", description="Qdrant server; empty: the embedded engine")
     qdrant_api_key: SecretStr = Field(SecretStr(""), description="key of that server")
     max_upload_bytes: int = Field(512 * 1024 * 1024, description="largest file that is taken")

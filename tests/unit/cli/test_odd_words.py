@@ -35,3 +35,12 @@ def test_a_word_that_is_not_utf8_is_an_error_of_one_line(
     for words in (["query", ODD], ["doc", "show", ODD]):
         line = line_of([*words, "--data", str(tmp_path)], capsys)
         assert line == "error: an argument is not valid UTF-8"
+
+
+@pytest.mark.parametrize("moment", ["2025-13-01", "gestern", "2025-01-01T10:00:00", ""])
+def test_a_moment_that_is_none_is_told_before_a_file_is_looked_at(
+    moment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["ingest", str(tmp_path / "absent.md"), "--valid-from", moment]
+    line = line_of([*words, "--data", str(tmp_path)], capsys)
+    assert line.startswith("error: --valid-from is no day and no instant with zone")
