@@ -21,7 +21,7 @@ from contracts.artifacts import ParsedDocument
 from contracts.events import Reading
 from kernel.errors import Refusal, Retry
 from kernel.media import SUPPORTED
-from services.converter.child import NO_ROOM, READY
+from services.converter.child import NO_ROOM, PART, READY
 from services.converter.parsers import parser_for
 from services.converter.settings import ConverterSettings, Limits
 
@@ -191,6 +191,7 @@ class _Child:
     def __init__(self, process: asyncio.subprocess.Process, home: Any) -> None:
         self._process, self._home = process, home
         self._watched = psutil.Process(process.pid)
+        self._advanced = 0.0
         self.served = 0
 
     @classmethod
@@ -240,17 +241,20 @@ class _Child:
         Raises:
             Refusal: `parse-timeout`, `parse-memory` or `parse-crash`; the child is unusable then.
         """
+        now = asyncio.get_running_loop().time
+        self._advanced = started = now()
         answer = asyncio.ensure_future(self._exchange(request, limits.output_bytes))
         try:
-            async with asyncio.timeout(limits.wall_seconds):
-                while not answer.done():
-                    if self._memory() > limits.memory_bytes:
-                        raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
-                    await asyncio.wait({answer}, timeout=_POLL_SECONDS)
+            while not answer.done():
+                if self._memory() > limits.memory_bytes:
+                    raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
+                if now() - self._advanced > limits.wall_seconds:
+                    raise Refusal("parse-timeout", f"nothing done for {limits.wall_seconds} s")
+                if now() - started > limits.total_seconds:
+                    raise Refusal("parse-timeout", f"over {limits.total_seconds} s")
+                await asyncio.wait({answer}, timeout=_POLL_SECONDS)
             self.served += 1
             return answer.result()
-        except TimeoutError as error:
-            raise Refusal("parse-timeout", f"over {limits.wall_seconds} s") from error
         except _BROKEN as error:
             raise await self._fate() from error
         finally:
@@ -262,7 +266,11 @@ class _Child:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         await self._process.stdin.drain()
-        header = json.loads(await self._process.stdout.readuntil(b"\n"))
+        while (line := await self._process.stdout.readuntil(b"\n")) == PART:
+            self._advanced = asyncio.get_running_loop().time()
+            # A child that says nothing else must not keep us from looking at the clock.
+            await asyncio.sleep(0)
+        header = json.loads(line)
         size = int(header.get("size", -1)) if isinstance(header, dict) else -1
         if not 0 <= size <= most:
             raise ValueError("no header, or too large an answer")

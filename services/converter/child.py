@@ -1,8 +1,8 @@
 """The child process that parses: it gives up what it does not need, then serves its parent.
 
 `python -m services.converter.child MEMORY_BYTES CPU_SECONDS` says `ready` on stdout. Each request
-is one line of JSON on stdin; the answer is one JSON header line and `size` bytes: a
-`ParsedDocument`, then the `files`.
+is one line of JSON on stdin; the answer is a line `part` for each part that is finished (at most
+one a second), then one JSON header line and `size` bytes: a `ParsedDocument`, then the `files`.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, BinaryIO
 from contracts.artifacts import Attachment
 from kernel.errors import Refusal
 from services.converter.parsing.result import Parse
+from services.converter.progress import listen
 from services.converter.settings import ParseOptions
 
 Parser = Callable[[Path, str, ParseOptions], Parse]
@@ -35,6 +37,9 @@ _STACK_BYTES = 64 * 1024 * 1024
 
 READY = b"ready\n"
 """Said once, when the child has come up: before that no document is to blame."""
+
+PART = b"part\n"
+"""Said when a part of the document is finished: it is not stuck, however long it takes."""
 
 NO_ROOM = "no-room"
 """Code of a full disk: the machine's fault, not the document's."""
@@ -75,6 +80,7 @@ def harden(memory: int) -> None:
 
 
 def _serve(parse: Parser, out: BinaryIO, cpu_seconds: int) -> None:
+    listen(_Advance(out, cpu_seconds))
     for line in sys.stdin.buffer:
         _grant(cpu_seconds)
         header, payload = _answer(parse, json.loads(line))
@@ -85,8 +91,24 @@ def _serve(parse: Parser, out: BinaryIO, cpu_seconds: int) -> None:
             return
 
 
+class _Advance:
+    """Tells the parent of a finished part, and grants processor time for the next one."""
+
+    def __init__(self, out: BinaryIO, cpu_seconds: int) -> None:
+        self._out, self._cpu_seconds = out, cpu_seconds
+        self._told = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._told >= 1:
+            self._told = now
+            _grant(self._cpu_seconds)
+            self._out.write(PART)
+            self._out.flush()
+
+
 def _grant(cpu_seconds: int) -> None:
-    """Processor time for one more document, from now."""
+    """Processor time for one more document, or part of one, from now."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = math.ceil(used.ru_utime + used.ru_stime)
     resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, resource.RLIM_INFINITY))

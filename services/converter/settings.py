@@ -17,6 +17,7 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     wall_seconds: float
+    total_seconds: float
     cpu_seconds: int
     memory_bytes: int
     file_bytes: int
@@ -36,6 +37,8 @@ class ParseOptions(BaseModel):
     max_depth: int = 200
     max_output_bytes: int = 256 * _MIB
     ocr: bool = True
+    page_seconds: float = 60
+    total_seconds: float = 4 * 3600
     artifacts: Path | None = None
 
 
@@ -44,8 +47,18 @@ class ConverterSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")
 
-    wall_seconds: float = Field(default=900, gt=0, description="Longest time for one document")
-    cpu_seconds: int = Field(default=1200, gt=0, description="Most processor time for one document")
+    wall_seconds: float = Field(
+        default=900, gt=0, description="Longest time in which no page of a document is finished"
+    )
+    total_seconds: float = Field(
+        default=4 * 3600, gt=0, description="Longest time for one document, however it advances"
+    )
+    page_seconds: float = Field(
+        default=60, gt=0, description="Longest time for reading one page by OCR"
+    )
+    cpu_seconds: int = Field(
+        default=1200, gt=0, description="Most processor time until a page is finished"
+    )
     memory_mib: int = Field(default=3072, ge=512, description="Most memory of the parsing process")
     max_file_mib: int = Field(default=512, gt=0, description="Largest file that is parsed")
     max_output_mib: int = Field(default=256, gt=0, description="Largest parse that is taken back")
@@ -89,6 +102,7 @@ class ConverterSettings(BaseSettings):
         """The part that the parent enforces."""
         return Limits(
             wall_seconds=self.wall_seconds,
+            total_seconds=self.total_seconds,
             cpu_seconds=self.cpu_seconds,
             memory_bytes=self.memory_mib * _MIB,
             file_bytes=self.max_file_mib * _MIB,
@@ -107,5 +121,7 @@ class ConverterSettings(BaseSettings):
             max_depth=self.max_depth,
             max_output_bytes=self.max_output_mib * _MIB,
             ocr=self.ocr,
+            page_seconds=min(self.page_seconds, self.wall_seconds / 2),
+            total_seconds=self.total_seconds,
             artifacts=self.artifacts,
         )

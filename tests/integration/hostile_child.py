@@ -11,6 +11,7 @@ from pathlib import Path
 from contracts.artifacts import BodyMeta, ParsedDocument
 from services.converter.child import main
 from services.converter.parsing.result import Parse
+from services.converter.progress import finished_part
 from services.converter.settings import ParseOptions
 
 
@@ -26,6 +27,8 @@ def obey(  # noqa: C901 - a list of crimes
                 pass
         case "sleep":
             time.sleep(600)
+        case "advance":
+            _advance(*map(float, argument.split()))
         case "hog":
             _hog()
         case "grow":
@@ -51,6 +54,13 @@ def obey(  # noqa: C901 - a list of crimes
             sys.stdout.flush()
     meta = BodyMeta(title=str(os.getpid()), language="unknown", media_type=media_type)
     return Parse(ParsedDocument(markdown=argument, meta=meta))
+
+
+def _advance(parts: float, seconds: float) -> None:
+    for number in range(1, int(parts) + 1):
+        while time.process_time() < number * seconds:
+            pass
+        finished_part()
 
 
 def _hog() -> None:

@@ -75,6 +75,20 @@ async def test_an_endless_document_is_given_up(tmp_path: Path, text: str) -> Non
         assert (await order(cell, tmp_path, "echo fine")).document.markdown == "fine"
 
 
+async def test_a_long_document_that_advances_is_waited_for(tmp_path: Path) -> None:
+    settings = ConverterSettings(wall_seconds=10, cpu_seconds=3)
+    async with ParseCell(settings, module=HOSTILE) as cell:
+        outcome = await order(cell, tmp_path, "advance 10 1.2")
+    assert outcome.document.markdown == "10 1.2"
+
+
+async def test_a_document_that_only_ever_advances_is_given_up(tmp_path: Path) -> None:
+    settings = ConverterSettings(wall_seconds=20, total_seconds=5)
+    async with ParseCell(settings, module=HOSTILE) as cell:
+        assert await refusal(cell, file(tmp_path, "advance 500 1.2")) == "parse-timeout"
+        assert (await order(cell, tmp_path, "echo fine")).document.markdown == "fine"
+
+
 async def test_processor_time_is_limited(tmp_path: Path) -> None:
     settings = ConverterSettings(wall_seconds=60, cpu_seconds=1)
     async with ParseCell(settings, module=HOSTILE) as cell:
