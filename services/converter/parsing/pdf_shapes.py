@@ -1,15 +1,21 @@
 """Words and rules: what the layout of a page is told from."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 
+_COUNTS = re.compile(r"[\d%‰٪°$€£]")
+_TOUCHES = 0.12
+
 
 @dataclass(slots=True)
 class Word:
-    """A word with its font. `size` is the font's height, not the glyphs'."""
+    """A word with its font. `size` is the font's height, not the glyphs'.
+
+    `against`: it runs against the direction in which its page is read.
+    """
 
     text: str
     left: float
@@ -21,6 +27,7 @@ class Word:
     italic: bool = False
     mono: bool = False
     upright: bool = True
+    against: bool = False
 
     @property
     def middle(self) -> float:
@@ -44,10 +51,74 @@ class Rule:
 def join_words(words: Iterable[Word], touch: float = 0.12) -> str:
     """Words left to right; pieces nearer than `touch` of their size are one word."""
     text, before = "", None
-    for word in words:
-        gap = word.left - before.right if before is not None else 0.0
-        if before is not None and gap > touch * min(word.size, before.size):
+    for word in _in_reading_order(list(words)):
+        if before is not None and _apart(before, word) > touch * min(word.size, before.size):
             text += " "
         text += word.text
         before = word
     return text
+
+
+def _apart(a: Word, b: Word) -> float:
+    return max(b.left - a.right, a.left - b.right)
+
+
+def _in_reading_order(words: list[Word]) -> Iterable[Word]:
+    """Runs of words against the direction of a line turned round, numbers between them too.
+
+    The rules of UAX #9 the other way: what is known here is how the line looks.
+    """
+    if not any(word.against for word in words):
+        return words
+    ordered: list[list[Word]] = []
+    run: list[list[Word]] = []
+    last = 0
+    for unit in [*_units(words), None]:
+        turns = unit is not None and unit[0].against and _has_letters(unit)
+        if turns and not run and len(ordered) > 1 and _is_number(ordered[-1]):
+            # On a page read leftwards, what looks like `2 USB` from there is `USB 2`.
+            run.append(ordered.pop())
+        if unit is not None and (turns or (run and not _has_letters(unit))):
+            run.append(unit)
+            last = len(run) if turns else last
+            continue
+        # A number right before a name on a page read leftwards is behind it: `USB 2`.
+        ordered += [*reversed(run[:last]), *run[last:]]
+        ordered += [unit] if unit is not None else []
+        run, last = [], 0
+    return [word for unit in ordered for word in unit]
+
+
+def _units(words: Iterable[Word]) -> list[list[Word]]:
+    """Words one by one, but the pieces of a number (`12`, `/`, `05`) together, first things first.
+
+    Signs at its ends are no part of it, but for `%` and the like.
+    """
+    units: list[list[Word]] = []
+    for word in words:
+        last = units[-1][-1] if units else None
+        touches = last is not None and _apart(last, word) < _TOUCHES * word.size
+        if touches and not _has_letters([*units[-1], word]):
+            units[-1].append(word)
+        else:
+            units.append([word])
+    return [part for unit in units for part in _number(unit)]
+
+
+def _number(unit: list[Word]) -> list[list[Word]]:
+    counts = [n for n, word in enumerate(unit) if _COUNTS.search(word.text)]
+    if len(unit) < 2 or not counts:
+        return [[word] for word in unit]
+    number = unit[counts[0] : counts[-1] + 1]
+    if any(word.against for word in number):
+        number.reverse()
+    before, behind = unit[: counts[0]], unit[counts[-1] + 1 :]
+    return [*([w] for w in before), number, *([w] for w in behind)]
+
+
+def _is_number(unit: Sequence[Word]) -> bool:
+    return unit[0].against and not _has_letters(unit)
+
+
+def _has_letters(words: Iterable[Word]) -> bool:
+    return any(any(map(str.isalpha, word.text)) for word in words)

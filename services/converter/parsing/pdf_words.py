@@ -8,6 +8,7 @@ from typing import Any
 
 from services.converter.parsing.fitting import FormField
 from services.converter.parsing.marks import unmarked
+from services.converter.parsing.pdf_direction import goes_against, runs_leftwards
 from services.converter.parsing.pdf_fields import Field
 from services.converter.parsing.pdf_glyphs import BOLD, MONO, SLANTED, Box, Font, Type, turned
 from services.converter.parsing.pdf_shapes import Rule, Word
@@ -22,10 +23,16 @@ _GLYPH_NAME = re.compile(r"/?[A-Z]{2}\d{6}|GLYPH<\w+>|/[a-z]\d{1,4}")
 
 
 class Turn:
-    """How a page must be turned for its text to stand upright: quarter turns clockwise."""
+    """How a page must be turned for its text to stand upright: quarter turns clockwise.
 
-    def __init__(self, quarters: int, width: float, height: float) -> None:
-        self.quarters, self.shown = quarters, (width, height)
+    A page that is read from right to left is then seen in a mirror, so that all that is told from
+    left and right (columns, indents, marks of lists) holds for it too.
+    """
+
+    def __init__(
+        self, quarters: int, width: float, height: float, *, mirrored: bool = False
+    ) -> None:
+        self.quarters, self.shown, self.mirrored = quarters, (width, height), mirrored
         self.size = (height, width) if quarters % 2 else (width, height)
 
     @classmethod
@@ -35,16 +42,22 @@ class Turn:
         for cell in page.cells:
             weights[round(cell.rect.angle / (math.pi / 2)) % 4] += len(cell.text)
         quarters = weights.index(max(weights)) if 2 * max(weights) > sum(weights) else 0
-        size = page.size
-        return cls(quarters, size.width if size else 0.0, size.height if size else 0.0)
+        width, height = (page.size.width, page.size.height) if page.size else (0.0, 0.0)
+        mirrored = runs_leftwards(cell.text for cell in page.cells)
+        return cls(quarters, width, height, mirrored=mirrored)
 
     def box(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box on the turned page."""
-        return turned(self.quarters, *self.shown, Box(left, top, right, bottom))
+        return self._mirror(turned(self.quarters, *self.shown, Box(left, top, right, bottom)))
 
     def back(self, box: Box) -> Box:
         """Where a box of the turned page lies on the page as it is shown."""
-        return turned(-self.quarters % 4, *self.size, box)
+        return turned(-self.quarters % 4, *self.size, self._mirror(box))
+
+    def _mirror(self, box: Box) -> Box:
+        if not self.mirrored:
+            return box
+        return Box(self.size[0] - box.right, box.top, self.size[0] - box.left, box.bottom)
 
 
 def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
@@ -58,6 +71,7 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
         if not text or box.right <= box.left or box.bottom <= box.top:
             continue
         word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*box), font)
+        word.against = goes_against(text, mirrored=turn.mirrored)
         word.mono = word.mono or getattr(cell, "font_name", "") in even
         angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
         word.upright = min(angle, math.pi - angle) < _STRAIGHT
