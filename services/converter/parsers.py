@@ -48,7 +48,7 @@ _BY_DOCLING = {
     EPUB: f"{_HTML}+epub-1",
     EML: f"{_HTML}+mail-2",
     MSG: f"{_HTML}+mail-2",
-    DOCX: "docx-2",
+    DOCX: "docx-3",
 }
 HEURISTIC_REVISION = 4
 _MODELS_REVISION = 1

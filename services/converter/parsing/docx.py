@@ -16,6 +16,7 @@ from kernel.media import DOCX
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.embedded import embedded_files
 from services.converter.parsing.literal import span
+from services.converter.parsing.looks import resolved
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks, unmarked
 from services.converter.parsing.office import part, properties, relations
@@ -23,18 +24,23 @@ from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_chunks import unfold, unfold_diagrams
 from services.converter.parsing.word_numbers import name_headings, write_labels
-from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of, value
+from services.converter.parsing.wordml import (
+    Styles,
+    W,
+    clean,
+    in_code,
+    notes,
+    parse_xml,
+    plain_styles,
+    text_of,
+    value,
+)
 from services.converter.parsing.xml_paths import Paths
 from services.converter.settings import ParseOptions
 
 _DOCUMENT, _NOTES, _STYLES = "word/document.xml", "word/footnotes.xml", "word/styles.xml"
+_DAMAGE = (etree.LxmlError, KeyError, ValueError, AttributeError, IndexError, TypeError)
 _TICKS = "☐☑☒ \t\n\xa0"
-# What docling takes for code, by its first word: a mark before that would hide it.
-_CODE = re.compile(
-    r"\s*(?:async\s+)?(?:def|class|if|elif|while|for|with|except|finally|try|catch|switch|function"
-    r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
-    re.DOTALL,
-)
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)]) ")
 _LEAD = re.compile(rf"[{_TICKS}]*")
 _PLACES = frozenset({W + "p", W + "tr"})
@@ -60,7 +66,11 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
             **notes(part(archive, "word/footnotes.xml"), "footnote"),
             **notes(part(archive, "word/endnotes.xml"), "endnote"),
         }
+        for text in root.iter(W + "t"):
+            # Of no use but to forge a mark.
+            text.text = unmarked(text.text or "")
         hidden = clean(root, Styles(styles), footnotes)
+        plain_styles(styles)
         hidden += _side_parts(archive)
         facts = properties(archive)
         files = embedded_files(archive)
@@ -68,7 +78,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         _mark(root, paths, chunks, marks)
         changed = {_DOCUMENT: root} if styles is None else {_DOCUMENT: root, _STYLES: styles}
         content = _rezipped(archive, changed)
-    markdown, spans = marks.resolve(_convert(content))
+    markdown, spans = marks.resolve(resolved(_convert(content)))
     if not markdown.strip():
         markdown, spans = "".join(f"- {span(file.name)}\n" for file in files), ()
     if not markdown.strip():
@@ -90,14 +100,11 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
 def _mark(root: Any, paths: Paths, chunks: dict[Any, str], marks: Marks) -> None:
     """Put the mark of its place around the text of every paragraph; in tables of the row."""
     ends: dict[Any, Any] = {}
-    for text in root.iter(W + "t"):
-        # Of no use but to forge a mark.
-        text.text = unmarked(text.text or "")
     for paragraph in root.iter(W + "p"):
         texts = [
             t for t in paragraph.iter(W + "t") if _is_word(t) and _paragraph_of(t) is paragraph
         ]
-        if not texts or _CODE.match("".join(t.text for t in texts)):
+        if not texts or in_code(paragraph):
             continue
         unit = next(iter(list(paragraph.iterancestors(W + "tr"))[-1:]), paragraph)
         path = paths.of(unit)
@@ -178,7 +185,11 @@ def _convert(content: io.BytesIO) -> str:
     from docling.datamodel.base_models import ConversionStatus, DocumentStream
 
     stream = DocumentStream(name="document.docx", stream=content)
-    result = _converter().convert(stream, raises_on_error=False)
+    try:
+        result = _converter().convert(stream, raises_on_error=False)
+    except _DAMAGE as error:
+        # It opens the document before it looks at that argument.
+        raise Refusal("corrupt-document", "the document cannot be read") from error
     if result.status != ConversionStatus.SUCCESS:
         raise Refusal("corrupt-document", "the document cannot be read")
     return _parted(to_markdown(result.document))

@@ -1,13 +1,15 @@
 """WordprocessingML before docling sees it: hidden text out, footnotes in, runs joined."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from lxml import etree
 
 from contracts.artifacts import HiddenKind, HiddenText
 from kernel.errors import Refusal
+from services.converter.parsing.looks import QUOTED, look_of, signed
+from services.converter.parsing.marks import unmarked
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
@@ -23,6 +25,19 @@ _EMPHASIS = tuple(
         "position", "em", "effect", "outline", "shadow", "emboss", "imprint", "bdr",
     )
 )  # fmt: skip
+_STYLED = (W + "b", W + "i")
+# Word keeps the English name of its own styles in every language; other programs translate it.
+_QUOTE = re.compile(
+    r"(?:(?:intense|block) )?quot(?:e|ation)s?|block text|(?:intensives )?zitat|blockzitat"
+    r"|(?:(?:выделенная|интензивен|интензивни|истакнути) )?цитат|выделенная цитата|цитата"
+    r"|(?:(?:jak|intenzivan|intenziven|istaknuti|intenzivni) )?citat",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"\s*(?:async\s+)?(?:def|class|if|elif|while|for|with|except|finally|try|catch|switch|function"
+    r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
+    re.DOTALL,
+)
 _TINY_HALF_POINTS = 4
 _PALE = 232
 _FAR_LEFT_POINTS, _FAR_RIGHT_POINTS = -200, 1500
@@ -83,12 +98,29 @@ class Styles:
                 yield properties
             style_id = value(style, "basedOn")
 
+    def is_quote(self, style_id: str | None) -> bool:
+        """Whether a paragraph in this style is a quotation."""
+        seen: set[str] = set()
+        while style_id and style_id in self._styles and style_id not in seen:
+            seen.add(style_id)
+            style = self._styles[style_id]
+            if _QUOTE.fullmatch((value(style, "name") or "").strip()):
+                return True
+            style_id = value(style, "basedOn")
+        return False
+
     def is_contents(self, style_id: str | None) -> bool:
         """A line of a table of contents: Word keeps this style's name in every language."""
         style = self._styles.get(style_id)
         return style is not None and bool(
             re.fullmatch(r"toc (?:\d+|heading)", value(style, "name") or "", re.I)
         )
+
+
+def in_code(paragraph: Any) -> bool:
+    """Whether docling takes a paragraph for code by its first word: a mark would hide it."""
+    text = "".join(t.text or "" for t in paragraph.iter(W + "t"))
+    return _CODE.match(text) is not None
 
 
 def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenText]:
@@ -103,6 +135,7 @@ def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenTe
         if styles.is_contents(style_id):
             _remove(paragraph)
             continue
+        styled = not in_code(paragraph)
         struck: list[Any] = []
         for run in list(paragraph.iter(W + "r")):
             kind = _hidden_run(run, paragraph, style_id, styles)
@@ -114,9 +147,15 @@ def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenTe
                 struck += list(run.iter(W + "t"))
             else:
                 _mark_struck(struck)
+            if styled:
+                _sign(run, style_id, styles)
             _note_reference(run, footnotes)
-            _plain(run)
+            _plain(run.find(W + "rPr"))
         _mark_struck(struck)
+        properties = paragraph.find(W + "pPr")
+        _plain(None if properties is None else properties.find(W + "rPr"))
+        if styled and styles.is_quote(style_id):
+            _quote(paragraph)
     _append_notes(root, footnotes)
     return hidden
 
@@ -270,13 +309,47 @@ def _shaded(run: Any, chain: Iterable[Any]) -> bool:
     return outer.find(W + "background") is not None
 
 
-def _plain(run: Any) -> None:
+def _sign(run: Any, style_id: str | None, styles: Styles) -> None:
+    """Put the signs of its look around the text of a run that stands out from its paragraph."""
+    own = run.find(W + "rPr")
+    look = look_of(
+        bold=_stands_out("b", own, style_id, styles),
+        italic=_stands_out("i", own, style_id, styles),
+    )
+    if look:
+        for text in run.findall(W + "t"):
+            text.text = signed(text.text or "", look)
+
+
+def _stands_out(name: str, own: Any | None, style_id: str | None, styles: Styles) -> bool:
+    """Whether a toggle is on for a run, and not already for all of the paragraph by its style."""
+    told = None if own is None else own.find(W + name)
+    if told is None:
+        told = _nearest(styles.chain(value(own, "rStyle")), name)
+    return _is_on(told) and not _is_on(_nearest(styles.chain(style_id), name))
+
+
+def _quote(paragraph: Any) -> None:
+    """Sign a paragraph of a quotation; within tables there is no block to be one."""
+    inside = next(paragraph.iterancestors(W + "tbl"), None) is not None
+    text = next((t for t in paragraph.iter(W + "t") if (t.text or "").strip()), None)
+    if text is not None and not inside:
+        text.text = QUOTED + (text.text or "").lstrip()
+
+
+def plain_styles(root: Any | None) -> None:
+    """Take the emphasis out of the styles: what stands out in a paragraph was signed; in place."""
+    for properties in () if root is None else root.iter(W + "rPr"):
+        _plain(properties, _STYLED)
+
+
+def _plain(properties: Any | None, unwanted: Collection[str] = _EMPHASIS) -> None:
     """Without emphasis, so that docling joins neighbouring runs without inventing blanks."""
-    properties = run.find(W + "rPr")
-    if properties is not None:
-        for child in list(properties):
-            if child.tag in _EMPHASIS:
-                properties.remove(child)
+    if properties is None:
+        return
+    for child in list(properties):
+        if child.tag in unwanted:
+            properties.remove(child)
 
 
 def _note_reference(run: Any, footnotes: dict[str, str]) -> None:
@@ -301,7 +374,8 @@ def notes(root: Any | None, name: str) -> dict[str, str]:
     """Footnotes or endnotes (`name`) by the key that their references get."""
     if root is None:
         return {}
-    return {_note_key(note): text_of(note) for note in root.iter(W + name) if text_of(note)}
+    texts = ((_note_key(note), unmarked(text_of(note))) for note in root.iter(W + name))
+    return {key: text for key, text in texts if text}
 
 
 def _append_notes(root: Any, footnotes: dict[str, str]) -> None:

@@ -87,6 +87,44 @@ def test_a_forged_mark_is_no_place(tmp_path: Path) -> None:
     assert len({span.place for span in parsed.spans}) == 2
 
 
+def test_emphasis_stays_in_text_lists_links_and_cells(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_heading("", 1).add_run("Bold head").bold = True
+    paragraph = document.add_paragraph("see ")
+    paragraph.add_run("this ").bold = True
+    paragraph.add_run("and that").bold = True
+    paragraph.add_run(", not 2*3*4")
+    document.add_paragraph(style="List Bullet").add_run("item").italic = True
+    table = document.add_table(2, 2)
+    for cell, text in zip(table._cells, ("Head", "Col", "plain", "strong"), strict=True):
+        cell.paragraphs[0].add_run(text).bold = text != "plain"
+    document.add_paragraph("Wise words.", style="Quote")
+    document.add_paragraph("More | words.", style="Intense Quote")
+    assert parse(document, tmp_path).document.markdown.split("\n\n") == [
+        "## Bold head", "see **this and that**, not 2*3*4", "- *item*",
+        "| Head | Col |\n| - | - |\n| plain | **strong** |",
+        "> Wise words.\n>\n> More | words.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["Article 5 Scope", "§ 3", "2.1 Method", "IV. Results", "Abstract", "12"]
+)
+def test_a_bold_paragraph_that_may_be_a_heading_stays_plain(tmp_path: Path, text: str) -> None:
+    document = docx.Document()
+    document.add_paragraph().add_run(text).bold = True
+    document.add_paragraph().add_run("Just loud").bold = True
+    assert parse(document, tmp_path).document.markdown.split("\n\n") == [text, "**Just loud**"]
+
+
+def test_places_hold_the_stars_of_their_text(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph().add_run("all bold").bold = True
+    parsed = parse(document, tmp_path).document
+    (span,) = parsed.spans
+    assert parsed.markdown.encode()[span.byte_start : span.byte_end] == b"**all bold**"
+
+
 def test_labels_that_are_words_stay_in_the_text(tmp_path: Path) -> None:
     document = docx.Document()
     numbered(document, ("decimal", "§ %1"), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))

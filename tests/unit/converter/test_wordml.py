@@ -6,7 +6,8 @@ import pytest
 from lxml import etree
 
 from kernel.errors import Refusal
-from services.converter.parsing.wordml import Styles, clean, notes, parse_xml, text_of
+from services.converter.parsing.looks import resolved
+from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of
 
 NS = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -106,11 +107,65 @@ def test_a_table_of_contents_goes() -> None:
     assert cleaned(body, styles)[0] == "x"
 
 
-def test_emphasis_goes_so_that_words_stay_whole() -> None:
-    root = document(f"<w:p>{run('W', '<w:b/>')}{run('ord')}</w:p>")
-    clean(root, Styles(None), {})
+def starred(body: str, styles: str = "") -> str:
+    """The paragraphs with stars."""
+    root = document(body)
+    sheet = parse_xml(f"<w:styles {NS}>{styles}</w:styles>".encode())
+    clean(root, Styles(sheet), {})
     assert b"<w:b/>" not in etree.tostring(root)
-    assert text_of(root) == "Word"
+    return resolved("\n\n".join(text_of(p) for p in root.iter(W + "p")))
+
+
+def test_half_a_word_in_bold_stays_whole() -> None:
+    assert starred(f"<w:p>{run('W', '<w:b/>')}{run('ord')}</w:p>") == "Word"
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ("<w:b/>", "a **word** here"),
+        ("<w:i/>", "a *word* here"),
+        ('<w:b w:val="true"/><w:i w:val="1"/>', "a ***word*** here"),
+        ('<w:b w:val="0"/>', "a word here"),
+        ('<w:b w:val="off"/><w:i w:val="false"/>', "a word here"),
+        ("<w:bCs/><w:iCs/>", "a word here"),
+        ('<w:rStyle w:val="Strong"/>', "a **word** here"),
+        ('<w:rStyle w:val="Strong"/><w:b w:val="0"/>', "a word here"),
+        ("<w:b/><w:strike/>", "a ~~**word**~~ here"),
+    ],
+)
+def test_emphasis_of_runs_and_character_styles(properties: str, expected: str) -> None:
+    styles = '<w:style w:styleId="Strong"><w:rPr><w:b/></w:rPr></w:style>'
+    body = f"<w:p>{run('a ')}{run('word', properties)}{run(' here')}</w:p>"
+    assert starred(body, styles) == expected
+
+
+def test_emphasis_that_a_paragraph_has_by_its_style_is_none() -> None:
+    styles = '<w:style w:styleId="B"><w:rPr><w:b/></w:rPr></w:style>'
+    body = '<w:p><w:pPr><w:pStyle w:val="B"/><w:rPr><w:b/></w:rPr></w:pPr>'
+    assert starred(f"{body}{run('one ')}{run('two', '<w:b/>')}</w:p>", styles) == "one two"
+
+
+def test_runs_of_one_look_are_one() -> None:
+    body = f"<w:p>{run('one ', '<w:b/>')}{run('two', '<w:b/><w:u/>')}{run(' three')}</w:p>"
+    assert starred(body) == "**one two** three"
+
+
+@pytest.mark.parametrize("name", ["Quote", "Intense Quote", "Zitat", "Цитат"])
+def test_paragraphs_of_a_quotation_are_marked(name: str) -> None:
+    styles = (
+        f'<w:style w:styleId="Q"><w:name w:val="{name}"/><w:rPr><w:i/></w:rPr></w:style>'
+        '<w:style w:styleId="Q2"><w:name w:val="Own"/><w:basedOn w:val="Q"/></w:style>'
+    )
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr>{run(text)}</w:p>'
+        for style, text in (("Q", "one"), ("Q2", "two"), ("None", "three"))
+    )
+    assert starred(body, styles) == "> one\n>\n> two\n\nthree"
+
+
+def test_code_gets_no_stars() -> None:
+    assert starred(f"<w:p>{run('def', '<w:b/>')}{run(' go(x):')}</w:p>") == "def go(x):"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,235 @@
+"""Bold and italic through escapes and libraries, to Markdown that keeps the words whole.
+
+A text and the look of each of its characters become literal Markdown with stars. Where a library
+stands between, the look travels as a sign in the text (noncharacters, as in `marks.py`).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from services.converter.headings import (
+    legal_mark,
+    named_part,
+    named_section,
+    number_parts,
+    roman_mark,
+)
+from services.converter.parsing.emphasis import Run, emphasised_runs
+
+BOLD, ITALIC = 1, 2
+"""Bits of a look; 0 is a plain one."""
+
+QUOTED = "\ufde7"
+"""At the start of a paragraph: it is a quotation."""
+
+_SIGNS = {BOLD: "\ufde3", ITALIC: "\ufde4", BOLD | ITALIC: "\ufde5"}
+_PLAIN = "\ufde6"
+_LOOKS = {sign: look for look, sign in _SIGNS.items()} | {_PLAIN: 0}
+_ANY = re.compile("[\ufde3-\ufde7]")
+_MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+_MARK = re.compile(f"[{_MARKS}]")
+_WORD = re.compile(r"\w+(?:['’\-‑]\w+)*")
+_HEADING = re.compile(rf"[{_MARKS}]*#{{1,6}} ")
+_CELL_EDGE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+_WIKI = re.compile(r"==+.*==+")
+_LONGEST_HEADING = 250
+
+
+def signed(text: str, look: int) -> str:
+    """`text` with the signs of its look, blanks at its ends left out; for `resolved`."""
+    core = text.strip()
+    if not look or not core:
+        return text
+    start = text.index(core)
+    return f"{text[:start]}{_SIGNS[look]}{core}{_PLAIN}{text[start + len(core) :]}"
+
+
+def look_of(*, bold: bool, italic: bool) -> int:
+    """Both as one number."""
+    return BOLD * bold | ITALIC * italic
+
+
+def literal(runs: Sequence[tuple[str, int]], escape: Callable[[str], str]) -> str:
+    """Text of runs as `escape` writes it, with stars around what is bold or italic.
+
+    Args:
+        runs: texts from outside and their looks.
+        escape: a function of `literal.py`: it may put in backslashes, and leave out or change
+            blanks and controls, but nothing else.
+    """
+    text = "".join(text for text, _ in runs)
+    written = escape(text)
+    if not any(look and part.strip() for part, look in runs):
+        return written
+    looks = [look for part, look in runs for _ in part]
+    carried = list(_carried(text, looks, written))
+    lines: list[str] = []
+    at = 0
+    for line in written.split("\n"):
+        lines.append(_starred(line, carried[at : at + len(line)]))
+        at += len(line) + 1
+    return "\n".join(lines)
+
+
+def _carried(text: str, looks: Sequence[int], written: str) -> Iterable[int]:
+    """The look of each character of `written`, which was made of `text`."""
+    at, end = 0, len(text)
+    for char in written:
+        if char.isspace():
+            # One blank may stand for many; as blanks take the look around them, any will do.
+            yield looks[at] if at < end and text[at].isspace() else 0
+            at += at < end and text[at].isspace()
+            continue
+        there = at
+        while there < end and text[there] != char and _may_go(text[there]):
+            there += 1
+        if there < end and text[there] == char:
+            yield looks[there]
+            at = there + 1
+        else:
+            # A backslash that was put in belongs to what it escapes.
+            yield looks[there] if there < end else 0
+
+
+def _may_go(char: str) -> bool:
+    return char.isspace() or not char.isprintable()
+
+
+def _starred(line: str, looks: Sequence[int]) -> str:
+    """A line of literal Markdown with stars."""
+    if not any(looks) or _heads(line, looks):
+        return line
+    whole = list(looks)
+    for word in _WORD.finditer(line):
+        # Half a word would be found by nobody who looks for the word.
+        start, stop = word.span()
+        common = BOLD | ITALIC
+        for look in looks[start:stop]:
+            common &= look
+        whole[start:stop] = [common] * (stop - start)
+    runs = _runs(line, whole)
+    written = emphasised_runs(runs)
+    if "***" in written and _stars_shown(written) > _stars_shown(line):
+        # Stars that meet may pair otherwise than they were meant.
+        written = emphasised_runs(run._replace(italic=False) for run in runs)
+    return written
+
+
+def _stars_shown(line: str) -> int:
+    """Stars that a reader of the rendered line sees."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").parseInline(_MARK.sub("", line))
+    texts = (child.content for token in tokens for child in token.children or ())
+    return sum(text.count("*") for text in texts)
+
+
+def _runs(line: str, looks: Sequence[int]) -> list[Run]:
+    """Signs alone take the look that both of their neighbours have."""
+    spoken = [look for look, char in zip(looks, line, strict=True) if char.isalnum()]
+    runs: list[Run] = []
+    at = heard = 0
+    for own, group in groupby(looks):
+        size = len(list(group))
+        text = line[at : at + size]
+        letters = sum(map(str.isalnum, text))
+        around = (spoken[heard - 1], spoken[heard]) if 0 < heard < len(spoken) else (0, 0)
+        look = own if letters else around[0] & around[1]
+        runs.append(Run(text, bool(look & BOLD), bool(look & ITALIC)))
+        at += size
+        heard += letters
+    return runs
+
+
+def _heads(line: str, looks: Sequence[int]) -> bool:
+    """Whether the line, all of one look, reads as the heading of a part, or is but a number.
+
+    Headings are found by their words later, and stand without stars.
+    """
+    bare = _MARK.sub("", line).replace("\\", "").strip()
+    letters = {look for look, char in zip(looks, line, strict=True) if char.isalnum()}
+    if len(letters) != 1 or len(bare) > _LONGEST_HEADING:
+        return False
+    return (
+        not any(char.isalpha() for char in bare)
+        or legal_mark(bare) is not None
+        or number_parts(bare) is not None
+        or roman_mark(bare) is not None
+        or named_section(bare)
+        or named_part(bare)
+        or _WIKI.fullmatch(bare) is not None
+    )
+
+
+# --- behind a library -----------------------------------------------------------------------------
+
+
+def resolved(markdown: str) -> str:
+    """Markdown with stars and quotation marks in the place of signs.
+
+    In headings, heads of tables and code the signs go. The marks of places stay.
+    """
+    if not _ANY.search(markdown):
+        return markdown
+    reader = _Resolver()
+    for line in markdown.split("\n"):
+        reader.read(line)
+    return "\n".join(reader.lines)
+
+
+class _Resolver:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._look = 0
+        self._fence = self._row = self._quoted = False
+        self._last_quoted = -1
+
+    def read(self, line: str) -> None:
+        """The next line."""
+        bare = _MARK.sub("", line).strip()
+        fence = bare.startswith("```")
+        self._fence ^= fence
+        if not bare:
+            self._look = 0
+            self._row = self._quoted = False
+            self.lines.append(line)
+        elif self._fence or fence or _HEADING.match(line):
+            self.lines.append(_ANY.sub("", line))
+        elif bare.startswith("|"):
+            head, self._row = not self._row, True
+            self.lines.append(_ANY.sub("", line) if head else self._cells(line))
+        else:
+            self._text(line)
+
+    def _text(self, line: str) -> None:
+        starts = line[: len(line) - len(line.lstrip(_MARKS))]
+        if QUOTED in starts:
+            if self._last_quoted == len(self.lines) - 2:
+                # Paragraphs of one quotation.
+                self.lines[-1] = ">"
+            self._quoted = True
+        if self._quoted:
+            self._last_quoted = len(self.lines)
+        self.lines.append(("> " if self._quoted else "") + self._stars(line))
+
+    def _cells(self, line: str) -> str:
+        parts: list[str] = []
+        at = 0
+        for edge in _CELL_EDGE.finditer(line):
+            self._look = 0
+            parts += [self._stars(line[at : edge.end(1)]), "|"]
+            at = edge.end()
+        self._look = 0
+        return "".join([*parts, self._stars(line[at:])])
+
+    def _stars(self, text: str) -> str:
+        chars: list[str] = []
+        looks: list[int] = []
+        for char in text:
+            if char in _LOOKS:
+                self._look = _LOOKS[char]
+            elif char != QUOTED:
+                chars.append(char)
+                looks.append(0 if char.isspace() or char in _MARKS else self._look)
+        return _starred("".join(chars), looks)

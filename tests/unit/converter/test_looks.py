@@ -1,0 +1,78 @@
+"""Bold and italic from runs of text to Markdown."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from services.converter.parsing.literal import cell, heading, paragraph, span
+from services.converter.parsing.looks import BOLD, ITALIC, literal, resolved, signed
+
+BOTH = BOLD | ITALIC
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([("plain", 0)], "plain"),
+        ([("a ", 0), ("b", BOLD), (" c", 0)], "a **b** c"),
+        ([("a ", 0), ("b ", BOLD), ("c", BOLD)], "a **b c**"),
+        ([("a ", BOLD), ("b", BOTH)], "**a *b***"),
+        ([("W", BOLD), ("orld", 0), (" peace", BOLD)], "World **peace**"),
+        ([("das <b>", BOLD), (" ist", 0)], "**das \\<b>** ist"),
+        ([("# x", BOLD), (" y", 0)], "**\\# x** y"),
+        ([("- x", BOLD), (" y", 0)], "**\\- x** y"),
+        ([("  a\x01", BOLD), ("  b", 0)], "**a**  b"),
+        ([("one", BOLD), ("\ntwo", BOLD)], "**one**\n**two**"),
+        ([("слово", ITALIC), (" и дело", 0)], "*слово* и дело"),
+        ([("***", BOLD)], "\\***"),
+        ([("", BOLD)], ""),
+    ],
+)
+def test_runs_become_literal_markdown_with_stars(
+    runs: list[tuple[str, int]], expected: str
+) -> None:
+    assert literal(runs, paragraph) == expected
+
+
+def test_signs_of_notes_pass() -> None:
+    assert literal([("a", BOLD), ("\ufffe1\uffff", 0), (" b", 0)], span) == ("**a**\ufffe1\uffff b")
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.text(alphabet="aбZ19 .,()<>[]\\#*_`|&;-\n\t\x01~!'\u00a0\ufde4", max_size=8),
+        st.integers(0, 3),
+    ),
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("escape", [paragraph, span, heading, cell])
+@settings(max_examples=150, deadline=None)
+@given(runs=RUNS)
+def test_a_look_adds_only_stars(escape: Callable[[str], str], runs: list[tuple[str, int]]) -> None:
+    plain = escape("".join(text for text, _ in runs))
+    assert literal(runs, escape).replace("*", "") == plain.replace("*", "")
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs=st.lists(st.tuples(st.text(alphabet="abи1 .,()-", max_size=6), st.integers(0, 3))))
+def test_no_reader_sees_a_star(runs: list[tuple[str, int]]) -> None:
+    tokens = MarkdownIt().parse(literal(runs, span))
+    shown = "".join(c.content for t in tokens for c in t.children or () if c.type == "text")
+    assert "*" not in shown
+
+
+def test_signs_go_in_headings_code_and_heads_of_tables() -> None:
+    bold = signed("word", BOLD)
+    marked = f"# {bold}\n\n```\n{bold}\n```\n\n| {bold} |\n| - |\n| {bold} |\n\nsee {bold}."
+    assert resolved(marked) == (
+        "# word\n\n```\nword\n```\n\n| word |\n| - |\n| **word** |\n\nsee **word**."
+    )
+
+
+def test_a_sign_that_is_never_ended_ends_with_its_paragraph() -> None:
+    assert resolved("\ufde3one\n\ntwo") == "**one**\n\ntwo"
