@@ -37,10 +37,10 @@ _REVISIONS = {
     XLSX: "xlsx-2",
     XLS: "xls-1",
     PPTX: "pptx-1",
-    ODT: "odt-1",
+    ODT: "odt-2",
     ODS: "ods-1",
-    ODP: "odp-1",
-    RTF: "rtf-1",
+    ODP: "odp-2",
+    RTF: "rtf-2",
 }
 _HTML = "html-3"
 _BY_DOCLING = {

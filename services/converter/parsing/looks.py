@@ -17,8 +17,11 @@ from services.converter.headings import (
 )
 from services.converter.parsing.emphasis import Run, emphasised_runs
 
-BOLD, ITALIC = 1, 2
+BOLD, ITALIC, STRUCK = 1, 2, 4
 """Bits of a look; 0 is a plain one."""
+
+Runs = list[tuple[str, int]]
+"""Texts from outside, and their looks."""
 
 QUOTED = "\ufde7"
 """At the start of a paragraph: it is a quotation."""
@@ -34,6 +37,13 @@ _HEADING = re.compile(rf"[{_MARKS}]*#{{1,6}} ")
 _CELL_EDGE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _WIKI = re.compile(r"==+.*==+")
 _LONGEST_HEADING = 250
+# Word keeps the English name of its own styles in every language; other programs translate it.
+_QUOTE = re.compile(
+    r"(?:(?:intense|block) )?quot(?:e|ation)s?|block text|(?:intensives )?zitat|blockzitat"
+    r"|(?:(?:выделенная|интензивен|интензивни|истакнути) )?цитат|выделенная цитата|цитата"
+    r"|(?:(?:jak|intenzivan|intenziven|istaknuti|intenzivni) )?citat",
+    re.IGNORECASE,
+)
 
 
 def signed(text: str, look: int) -> str:
@@ -45,13 +55,18 @@ def signed(text: str, look: int) -> str:
     return f"{text[:start]}{_SIGNS[look]}{core}{_PLAIN}{text[start + len(core) :]}"
 
 
-def look_of(*, bold: bool, italic: bool) -> int:
-    """Both as one number."""
-    return BOLD * bold | ITALIC * italic
+def names_quotation(style: str) -> bool:
+    """Whether a style of paragraphs with this name is one of quotations."""
+    return _QUOTE.fullmatch(style.strip()) is not None
 
 
-def literal(runs: Sequence[tuple[str, int]], escape: Callable[[str], str]) -> str:
-    """Text of runs as `escape` writes it, with stars around what is bold or italic.
+def look_of(*, bold: bool = False, italic: bool = False, struck: bool = False) -> int:
+    """All of them as one number."""
+    return BOLD * bold | ITALIC * italic | STRUCK * struck
+
+
+def literal(runs: Runs, escape: Callable[[str], str]) -> str:
+    """Text of runs as `escape` writes it, with `*`, `**` and `~~` around what looks so.
 
     Args:
         runs: texts from outside and their looks.
@@ -67,9 +82,35 @@ def literal(runs: Sequence[tuple[str, int]], escape: Callable[[str], str]) -> st
     lines: list[str] = []
     at = 0
     for line in written.split("\n"):
-        lines.append(_starred(line, carried[at : at + len(line)]))
+        lines.append(_starred(*_struck(line, carried[at : at + len(line)])))
         at += len(line) + 1
     return "\n".join(lines)
+
+
+def plain_text(runs: Runs) -> str:
+    """The text alone."""
+    return "".join(text for text, _ in runs)
+
+
+def _struck(line: str, looks: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """The line with `~~` around what is crossed out: it must not read as valid."""
+    if not any(look & STRUCK for look in looks):
+        return line, looks
+    parts: list[tuple[str, list[int]]] = []
+    at = 0
+    for struck, group in groupby(looks, key=lambda look: look & STRUCK):
+        own = [look & ~STRUCK for look in group]
+        text = line[at : at + len(own)]
+        core = text.strip()
+        lead = text.index(core)
+        if struck and core:
+            behind = lead + len(core)
+            parts += [(text[:lead], own[:lead]), ("~~", [0, 0]), (core, own[lead:behind]),
+                      ("~~", [0, 0]), (text[behind:], own[behind:])]  # fmt: skip
+        else:
+            parts.append((text, own))
+        at += len(own)
+    return "".join(text for text, _ in parts), [look for _, own in parts for look in own]
 
 
 def _carried(text: str, looks: Sequence[int], written: str) -> Iterable[int]:

@@ -5,13 +5,14 @@ deleted, hidden and annotated text for content.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from contracts.artifacts import BodyMeta, HiddenKind, HiddenText
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.looks import BOLD, ITALIC, STRUCK, Runs, names_quotation, plain_text
 from services.converter.parsing.office import part
 from services.converter.parsing.properties import line, told_title
 
@@ -94,12 +95,15 @@ class Styles:
         self._styles: dict[tuple[str, str], Any] = {}
         self.lists: dict[str, Any] = {}
         self.outline: dict[int, Any] = {}
+        self._by_hand: set[str | None] = set()
         for root in roots:
             if root is None:
                 continue
             for style in root.iter(STYLE + "style"):
                 key = (style.get(STYLE + "family") or "", style.get(STYLE + "name") or "")
                 self._styles.setdefault(key, style)
+                if style.getparent().tag == OFFICE + "automatic-styles" and key[0] == "paragraph":
+                    self._by_hand.add(key[1])
             for style in root.iter(TEXT + "list-style"):
                 self.lists.setdefault(style.get(STYLE + "name") or "", style)
             for level in root.iter(TEXT + "outline-level-style"):
@@ -116,6 +120,40 @@ class Styles:
                     return str(found.get(attribute))
             name = style.get(STYLE + "parent-style-name")
         return None
+
+    def look(self, family: str, name: str | None, outer: int) -> int:
+        """How text in this style stands out; what it says nothing of is as in `outer`."""
+        weight = self.get(family, name, "text-properties", FO + "font-weight")
+        slant = self.get(family, name, "text-properties", FO + "font-style")
+        line_ = self.get(family, name, "text-properties", STYLE + "text-line-through-style")
+        told = (
+            (BOLD, weight and (weight == "bold" or weight in {"600", "700", "800", "900"})),
+            (ITALIC, slant and slant in {"italic", "oblique"}),
+            (STRUCK, line_ and line_ != "none"),
+        )
+        for bit, on in told:
+            if on is not None:
+                outer = outer | bit if on else outer & ~bit
+        return outer
+
+    def named(self, name: str | None) -> str | None:
+        """The named style behind one that holds what was set by hand for a paragraph."""
+        seen: set[str | None] = set()
+        while name in self._by_hand and name not in seen:
+            seen.add(name)
+            name = self._styles[("paragraph", name or "")].get(STYLE + "parent-style-name")
+        return name
+
+    def is_quote(self, name: str | None) -> bool:
+        """Whether paragraphs of this style are quotations."""
+        seen: set[str] = set()
+        while name and name not in seen and ("paragraph", name) in self._styles:
+            seen.add(name)
+            style = self._styles[("paragraph", name)]
+            if names_quotation(style.get(STYLE + "display-name") or name):
+                return True
+            name = style.get(STYLE + "parent-style-name")
+        return False
 
     def is_outlined(self, name: str | None) -> bool:
         """Whether paragraphs of this style take part in the numbering of headings."""
@@ -160,6 +198,19 @@ def whole(text: str | None, other: int = 1) -> int:
     return _int(text, other)
 
 
+class _Style(NamedTuple):
+    """What holds for text: why it is not seen, if so; its look; what may lie behind."""
+
+    kind: HiddenKind | None
+    look: int
+    on_paint: bool
+
+
+def squeezed(text: str) -> str:
+    """With single blanks, line ends kept."""
+    return re.sub(r"[ \t]+", " ", text).strip()
+
+
 class Inline:
     """Text of paragraphs: hidden runs and remarks go away, notes leave their mark."""
 
@@ -170,32 +221,35 @@ class Inline:
 
     def text(self, paragraph: Any, *, on_paint: bool = False) -> str:
         """What a reader sees of a paragraph; `on_paint`: what lies behind may have any colour."""
-        own = self._styles.hides("paragraph", paragraph.get(TEXT + "style-name"))
+        return squeezed(plain_text(self.runs(paragraph, on_paint=on_paint)))
+
+    def runs(self, paragraph: Any, *, on_paint: bool = False) -> Runs:
+        """The same, with the looks that stand out from the named style of the paragraph."""
+        name = paragraph.get(TEXT + "style-name")
+        own = self._styles.hides("paragraph", name)
         if own == "background-colour" and on_paint:
             own = None
-        pieces: list[str] = []
-        self._collect(paragraph, own, pieces, on_paint)
-        return re.sub(r"[ \t]+", " ", "".join(pieces)).strip()
+        runs: Runs = []
+        base = self._styles.look("paragraph", self._styles.named(name), 0) & ~STRUCK
+        look = self._styles.look("paragraph", name, 0)
+        self._collect(paragraph, _Style(own, look, on_paint), runs)
+        return [(text, look & ~base) for text, look in runs]
 
-    def _collect(
-        self, element: Any, kind: HiddenKind | None, pieces: list[str], on_paint: bool
-    ) -> None:
-        self._put(element.text, kind, pieces)
+    def _collect(self, element: Any, style: "_Style", runs: Runs) -> None:
+        self._put(element.text, style, runs)
         for child in element:
             if isinstance(child.tag, str):
-                self._child(child, kind, pieces, on_paint)
-            self._put(child.tail, kind, pieces)
+                self._child(child, style, runs)
+            self._put(child.tail, style, runs)
 
-    def _child(
-        self, child: Any, kind: HiddenKind | None, pieces: list[str], on_paint: bool
-    ) -> None:
+    def _child(self, child: Any, style: "_Style", runs: Runs) -> None:
         match child.tag.rpartition("}")[2]:
             case "s" | "tab":
-                pieces.append(" ")
+                runs.append((" ", style.look))
             case "line-break":
-                pieces.append("\n")
+                runs.append(("\n", style.look))
             case "note":
-                pieces.append(self._note(child))
+                runs.append((self._note(child), 0))
             case "annotation":
                 self._hidden.add("comment", plain(child))
             case "hidden-text" | "hidden-paragraph":
@@ -204,19 +258,24 @@ class Inline:
             case "ruby-text" | "annotation-end" | "tracked-changes":
                 pass
             case "span":
-                own = self._styles.hides("text", child.get(TEXT + "style-name"))
-                if own == "background-colour" and on_paint:
-                    own = None
-                self._collect(child, kind or own, pieces, on_paint)
+                self._collect(child, self._inner(child, style), runs)
             case _ if child.tag not in BOXES:
-                self._collect(child, kind, pieces, on_paint)
+                self._collect(child, style, runs)
 
-    def _put(self, text: str | None, kind: HiddenKind | None, pieces: list[str]) -> None:
-        if text and kind:
-            self._hidden.add(kind, text)
+    def _inner(self, span: Any, style: "_Style") -> "_Style":
+        name = span.get(TEXT + "style-name")
+        own = self._styles.hides("text", name)
+        if own == "background-colour" and style.on_paint:
+            own = None
+        look = self._styles.look("text", name, style.look)
+        return style._replace(kind=style.kind or own, look=look)
+
+    def _put(self, text: str | None, style: "_Style", runs: Runs) -> None:
+        if text and style.kind:
+            self._hidden.add(style.kind, text)
         elif text:
             # Line ends in the file are blanks of the text.
-            pieces.append(re.sub(r"[\n\r\t]+", " ", text))
+            runs.append((re.sub(r"[\n\r\t]+", " ", text), style.look))
 
     def _note(self, note: Any) -> str:
         body = note.find(TEXT + "note-body")

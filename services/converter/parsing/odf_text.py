@@ -9,6 +9,7 @@ from kernel.media import ODT
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import heading, paragraph, span
+from services.converter.parsing.looks import Runs, literal, plain_text
 from services.converter.parsing.odf import (
     BOXES,
     CONTENT,
@@ -25,11 +26,12 @@ from services.converter.parsing.odf import (
     check,
     metadata,
     plain,
+    squeezed,
     whole,
 )
 from services.converter.parsing.office import part
 from services.converter.parsing.result import Parse
-from services.converter.parsing.table_text import table_row, table_rule
+from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.wordml import parse_xml
 from services.converter.parsing.writer import Writer
 from services.converter.parsing.xml_paths import Paths
@@ -116,8 +118,8 @@ class TextWriter:
             case t if t == TEXT + "h":
                 self._heading(element)
             case t if t == TEXT + "p":
-                text = self._inline.text(element, on_paint=self.place is not None)
-                self.out.block(self._literal(text), self._place_of(element))
+                runs = self._inline.runs(element, on_paint=self.place is not None)
+                self.out.block(self._quoted(element, self._literal(runs)), self._place_of(element))
                 self._boxes(element, depth)
             case t if t == TEXT + "list":
                 self.out.gap()
@@ -197,7 +199,7 @@ class TextWriter:
             if child.tag == TEXT + "list":
                 self._list(child, level + 1, style, depth + 1)
             elif child.tag == TEXT + "p":
-                text = " ".join(self._literal(self._inline.text(child)).split())
+                text = " ".join(self._literal(self._inline.runs(child)).split())
                 if text:
                     if first:
                         self.out.item(f"{indent}{label} {text}", self._place_of(child))
@@ -220,8 +222,8 @@ class TextWriter:
     # --- tables and boxes -----------------------------------------------------------------------
 
     def _table(self, table: Any) -> None:
-        rows: list[tuple[list[str], Place | None]] = []
-        above: dict[int, tuple[int, str]] = {}
+        rows: list[tuple[list[Runs], Place | None]] = []
+        above: dict[int, tuple[int, Runs]] = {}
         for row in table.iter(TABLE + "table-row"):
             if next(row.iterancestors(TABLE + "table")) is table:
                 texts = self._row(row, above)
@@ -231,20 +233,21 @@ class TextWriter:
             return
         columns = max(len(texts) for texts, _ in rows)
         head, place = rows[0]
-        self.out.block(table_row(head + [""] * (columns - len(head))), place)
+        texts_ = [NOTE_MARK.sub(r"[^\1]", squeezed(plain_text(runs))) for runs in head]
+        self.out.block(table_row(texts_ + [""] * (columns - len(head))), place)
         self.out.add("\n" + table_rule(columns))
         for texts, place in rows[1:]:
             self.out.add("\n")
-            self.out.add(table_row(texts), place)
+            self.out.add(self._marked(styled_row(texts)), place)
 
-    def _row(self, row: Any, above: dict[int, tuple[int, str]]) -> list[str]:
+    def _row(self, row: Any, above: dict[int, tuple[int, Runs]]) -> list[Runs]:
         """Texts of a row; `above`, by column, has cells that reach down into so many rows."""
-        texts: list[str] = []
+        texts: list[Runs] = []
         for cell in row:
             times = min(whole(cell.get(TABLE + "number-columns-repeated")), _MOST_COLUMNS)
             first = len(texts)
             if cell.tag == TABLE + "covered-table-cell":
-                texts += [above.get(first + n, (0, ""))[1] for n in range(times)]
+                texts += [above.get(first + n, (0, []))[1] for n in range(times)]
             elif cell.tag == TABLE + "table-cell":
                 text = self._cell(cell)
                 texts += [text] * times
@@ -261,9 +264,13 @@ class TextWriter:
             texts.pop()
         return texts
 
-    def _cell(self, cell: Any) -> str:
-        parts = [self._inline.text(p, on_paint=True) for p in cell.iter(TEXT + "p", TEXT + "h")]
-        return NOTE_MARK.sub(r"[^\1]", " ".join(part for part in parts if part))
+    def _cell(self, cell: Any) -> Runs:
+        parts = [self._inline.runs(p, on_paint=True) for p in cell.iter(TEXT + "p", TEXT + "h")]
+        runs: Runs = []
+        for one in parts:
+            if plain_text(one).strip():
+                runs += [(" ", 0), *one] if runs else one
+        return runs
 
     def _boxes(self, element: Any, depth: int) -> None:
         """What floats at a paragraph."""
@@ -296,12 +303,21 @@ class TextWriter:
 
     # --- literal --------------------------------------------------------------------------------
 
-    def _literal(self, text: str) -> str:
-        return self._marked(paragraph(text, lists=True))
+    def _literal(self, runs: Runs) -> str:
+        return self._marked(literal(runs, _paragraph))
+
+    def _quoted(self, element: Any, text: str) -> str:
+        if not self.styles.is_quote(element.get(TEXT + "style-name")):
+            return text
+        return "\n".join(f"> {line}".rstrip() for line in text.split("\n")) if text else ""
 
     def _marked(self, literal: str) -> str:
         """Marks of notes as Markdown has them; what else is left of their signs goes."""
         return NOTE_MARK.sub(r"[^\1]", literal)
+
+
+def _paragraph(text: str) -> str:
+    return paragraph(squeezed(text), lists=True)
 
 
 def _is_hidden(section: Any) -> bool:

@@ -8,6 +8,8 @@ import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
@@ -16,6 +18,14 @@ from kernel.language import UNKNOWN
 from kernel.media import RTF
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph, plain_line, span
+from services.converter.parsing.looks import (
+    STRUCK,
+    Runs,
+    literal,
+    look_of,
+    names_quotation,
+    plain_text,
+)
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.rtf_tables import (
@@ -27,7 +37,7 @@ from services.converter.parsing.rtf_tables import (
     SKIPPED,
     WHOLE,
 )
-from services.converter.parsing.table_text import table_row, table_rule
+from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -60,11 +70,14 @@ class _State:
     outline: int | None = None
     level: int = 0
     in_table: bool = False
+    bold: bool = False
+    italic: bool = False
+    struck: bool = False
 
 
 @dataclass
 class _Row:
-    cells: list[str] = field(default_factory=list)
+    cells: list[Runs] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
     """For each cell `<` for one that belongs to the left one, `^` to the one above, or nothing."""
 
@@ -109,7 +122,7 @@ class _Reader:
         self.created: str | None = None
         self._state = _State()
         self._stack: list[_State] = []
-        self._pieces: dict[str, list[str]] = {}
+        self._pieces: dict[str, Runs] = {}
         self._bytes = bytearray()
         self._skipping = 0
         """Characters still to be passed over: they stand in for a Unicode one."""
@@ -118,12 +131,15 @@ class _Reader:
         self._colors: list[list[int] | None] = []
         self._color: dict[str, int] = {}
         self._styles: dict[int, int] = {}
+        """Levels of styles that head sections."""
+        self._looks: dict[int, int] = {}
+        self._quotes: set[int] = set()
         self._paragraphs = self._row_count = 0
         self._marker = ""
         self._row = _Row()
         self._shape: list[str] = []
-        self._above: list[str] = []
-        self._rows: list[tuple[list[str], Place]] = []
+        self._above: list[Runs] = []
+        self._rows: list[tuple[list[Runs], Place]] = []
         self._notes: list[str] = []
         self._moment: dict[str, int] = {}
         self._star = False
@@ -180,7 +196,7 @@ class _Reader:
             self._end_group(before.target)
 
     def _end_group(self, target: str) -> None:
-        text = _paired("".join(self._pieces.pop(target, [])))
+        text = _paired(plain_text(self._pieces.pop(target, [])))
         match target:
             case "listtext" | "pntext":
                 self._marker = " ".join(text.split())
@@ -223,7 +239,7 @@ class _Reader:
         elif word in _LAYOUT:
             _LAYOUT[word](self)
         else:
-            self._look(word, number)
+            self._looks_like(word, number)
         self._star = False
 
     def _paragraph_look(self) -> None:
@@ -234,6 +250,12 @@ class _Reader:
     def _character_look(self) -> None:
         self._state.hidden = self._state.deleted = self._state.painted = False
         self._state.color, self._state.size = 0, 24
+        self._state.bold = self._state.italic = self._state.struck = False
+
+    def _other_style(self) -> None:
+        """In the head: a style of letters, and none of paragraphs."""
+        if self._state.target == "stylesheet":
+            self._state.style = -1
 
     def _row_starts(self) -> None:
         self._shape = []
@@ -257,7 +279,7 @@ class _Reader:
         self._row.merged.append(self._shape[-1] if self._shape else "")
         self._shape = []
 
-    def _look(self, word: str, number: int | None) -> None:
+    def _looks_like(self, word: str, number: int | None) -> None:
         """What the text that follows looks like, and what a table of the head says."""
         state = self._state
         value = number or 0
@@ -338,7 +360,13 @@ class _Reader:
         if kind:
             self.hidden.add(kind, text)
         else:
-            self._pieces.setdefault(self._state.target, []).append(text)
+            self._pieces.setdefault(self._state.target, []).append((text, self._look_now()))
+
+    def _look_now(self) -> int:
+        """How text stands out from what its paragraph looks like by its style."""
+        state = self._state
+        look = look_of(bold=state.bold, italic=state.italic, struck=state.struck)
+        return look & ~(self._looks.get(state.style, 0) & ~STRUCK)
 
     def _unseen(self) -> HiddenKind | None:
         state = self._state
@@ -353,7 +381,11 @@ class _Reader:
         return "background-colour" if pale and not state.painted and not state.in_table else None
 
     def _name_style(self, name: str) -> None:
-        match = HEADING_NAME.match(name.strip().rstrip(";"))
+        name = name.strip().rstrip(";")
+        self._looks.setdefault(self._state.style, self._look_now())
+        if names_quotation(name):
+            self._quotes.add(self._state.style)
+        match = HEADING_NAME.match(name)
         outline = self._state.outline
         if match:
             self._styles[self._state.style] = int(match[1])
@@ -374,14 +406,15 @@ class _Reader:
             # A paragraph within a cell.
             self._put(" ")
             return
-        text = self._taken()
+        runs = self._taken()
+        text = plain_text(runs)
         marker, self._marker = self._marker, ""
         self._paragraphs += 1
         if not text.strip():
             return
         self._end_table()
         level = self._heading_level()
-        literal = paragraph(text, lists=not marker)
+        written = literal(runs, partial(paragraph, lists=not marker))
         if level and len(text) < 1000:
             self.out.heading(text, level, self._place())
         elif marker:
@@ -390,10 +423,12 @@ class _Reader:
             told = f"{mark[1]}." if mark else "-"
             lettered = not mark and any(c.isalnum() for c in marker)
             lead = f"{span(marker)} " if lettered else ""
-            item = " ".join(literal.split())
+            item = " ".join(written.split())
             self.out.item(self._noted(f"{indent}{told} {lead}{item}"), self._place())
         else:
-            self.out.block(self._noted(literal), self._place())
+            if self._state.style in self._quotes:
+                written = "\n".join(f"> {line_}".rstrip() for line_ in written.split("\n"))
+            self.out.block(self._noted(written), self._place())
 
     def _heading_level(self) -> int:
         outline = self._state.outline
@@ -401,8 +436,9 @@ class _Reader:
             return outline + 1
         return self._styles.get(self._state.style, 0)
 
-    def _taken(self) -> str:
-        return _paired("".join(self._pieces.pop("body", [])))
+    def _taken(self) -> Runs:
+        by_look = groupby(self._pieces.pop("body", []), key=lambda run: run[1])
+        return [(_paired(plain_text(list(runs))), look) for look, runs in by_look]
 
     def _noted(self, literal: str) -> str:
         return re.sub("\ufffe(\\d+)\uffff", r"[^\1]", literal)
@@ -414,7 +450,8 @@ class _Reader:
         if self._state.target != "body":
             self._put(" ")
         elif len(self._row.cells) < _MOST_CELLS:
-            self._row.cells.append(" ".join(self._taken().split()))
+            runs = self._taken()
+            self._row.cells.append(runs if plain_text(runs).strip() else [])
             self._marker = ""
 
     def _end_row(self) -> None:
@@ -439,11 +476,12 @@ class _Reader:
             return
         width = max(len(cells) for cells, _ in rows)
         head, place = rows[0]
-        self.out.block(self._noted(table_row(head + [""] * (width - len(head)))), place)
+        texts = [plain_line(plain_text(runs)) for runs in head]
+        self.out.block(self._noted(table_row(texts + [""] * (width - len(head)))), place)
         self.out.add("\n" + table_rule(width))
         for cells, place in rows[1:]:
             self.out.add("\n")
-            self.out.add(self._noted(table_row(cells)), place)
+            self.out.add(self._noted(styled_row(cells)), place)
 
 
 def _paired(text: str) -> str:
@@ -466,6 +504,7 @@ _NUMBERS = {
     "outlinelevel": "outline",
 }  # fmt: skip
 _SWITCHES = {
+    "b": "bold", "i": "italic", "strike": "struck", "striked": "struck",
     "v": "hidden", "deleted": "deleted", "cb": "painted", "chcbpat": "painted",
     "highlight": "painted", "cbpat": "painted", "clcbpat": "painted",
 }  # fmt: skip
@@ -484,4 +523,5 @@ _LAYOUT: dict[str, Callable[[_Reader], None]] = {
     "intbl": _Reader._in_table,
     "pard": _Reader._paragraph_look,
     "plain": _Reader._character_look,
+    "cs": _Reader._other_style,
 }

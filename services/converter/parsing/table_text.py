@@ -13,6 +13,7 @@ from kernel.language import UNKNOWN
 from kernel.media import CSV
 from services.converter.parsing.encoding import encoding_of
 from services.converter.parsing.literal import cell, is_plain
+from services.converter.parsing.looks import Runs, literal
 from services.converter.parsing.result import Parse
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -225,6 +226,11 @@ def table_row(cells: Sequence[str]) -> str:
     if not is_plain("".join(cells)):
         cells = [cell(text) for text in cells]
     return f"| {' | '.join(cells)} |"
+
+
+def styled_row(cells: Sequence[Runs]) -> str:
+    """A row of a Markdown table, with stars; not for its head."""
+    return f"| {' | '.join(literal(runs, cell) for runs in cells)} |"
 
 
 def table_rule(columns: int) -> str:

@@ -8,7 +8,7 @@ from lxml import etree
 
 from contracts.artifacts import HiddenKind, HiddenText
 from kernel.errors import Refusal
-from services.converter.parsing.looks import QUOTED, look_of, signed
+from services.converter.parsing.looks import QUOTED, look_of, names_quotation, signed
 from services.converter.parsing.marks import unmarked
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -26,13 +26,6 @@ _EMPHASIS = tuple(
     )
 )  # fmt: skip
 _STYLED = (W + "b", W + "i")
-# Word keeps the English name of its own styles in every language; other programs translate it.
-_QUOTE = re.compile(
-    r"(?:(?:intense|block) )?quot(?:e|ation)s?|block text|(?:intensives )?zitat|blockzitat"
-    r"|(?:(?:выделенная|интензивен|интензивни|истакнути) )?цитат|выделенная цитата|цитата"
-    r"|(?:(?:jak|intenzivan|intenziven|istaknuti|intenzivni) )?citat",
-    re.IGNORECASE,
-)
 _CODE = re.compile(
     r"\s*(?:async\s+)?(?:def|class|if|elif|while|for|with|except|finally|try|catch|switch|function"
     r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
@@ -104,7 +97,7 @@ class Styles:
         while style_id and style_id in self._styles and style_id not in seen:
             seen.add(style_id)
             style = self._styles[style_id]
-            if _QUOTE.fullmatch((value(style, "name") or "").strip()):
+            if names_quotation(value(style, "name") or ""):
                 return True
             style_id = value(style, "basedOn")
         return False

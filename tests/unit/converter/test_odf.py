@@ -74,6 +74,48 @@ def test_headings_paragraphs_and_places(tmp_path: Path) -> None:
         assert len(root.xpath(span.place.path or "", namespaces=SPACES)) == 1
 
 
+def test_emphasis_quotations_and_what_is_crossed_out(tmp_path: Path) -> None:
+    def style(name: str, family: str, text: str = "", parent: str = "") -> str:
+        return (
+            f'<style:style style:name="{name}" style:family="{family}"'
+            f' style:parent-style-name="{parent}"><style:text-properties {text}/></style:style>'
+        )
+
+    styles = (
+        style("T1", "text", 'fo:font-weight="bold"')
+        + style("T2", "text", 'fo:font-style="italic"')
+        + style("T3", "text", 'fo:font-weight="normal"')
+        + style("T4", "text", 'style:text-line-through-style="solid"')
+        + style("P1", "paragraph", 'fo:font-weight="bold"', "Standard")
+        + style("P2", "paragraph", "", "Loud")
+        + style("P3", "paragraph", "", "Quotations")
+    )
+    loud = style("Loud", "paragraph", 'fo:font-weight="bold"')
+    design = f"<office:styles>{loud}{style('Quotations', 'paragraph')}</office:styles>"
+
+    def span(name: str, text: str) -> str:
+        return f'<text:span text:style-name="{name}">{text}</text:span>'
+
+    def cell(text: str) -> str:
+        return f"<table:table-cell><text:p>{text}</text:p></table:table-cell>"
+
+    bold = span("T1", "b")
+    body = (
+        f"<text:h>{span('T1', 'Head')}</text:h>"
+        f"<text:p>a {span('T1', 'bold ' + span('T2', 'both'))} {span('T4', 'gone')}</text:p>"
+        f'<text:p text:style-name="P1">by hand {span("T3", "not")} this</text:p>'
+        f'<text:p text:style-name="P2">by style {span("T2", "slanted")}</text:p>'
+        '<text:p text:style-name="P3">wise<text:line-break/>words</text:p>'
+        f"<text:list><text:list-item><text:p>{bold} item</text:p></text:list-item></text:list>"
+        f"<table:table><table:table-row>{cell(bold)}{cell('c')}</table:table-row>"
+        f"<table:table-row>{cell(bold)}{cell('x')}</table:table-row></table:table>"
+    )
+    assert parsed(tmp_path, "text", body, styles, design).markdown.split("\n\n") == [
+        "# Head", "a **bold *both*** ~~gone~~", "**by hand** not **this**", "by style *slanted*",
+        "> wise\n> words", "- **b** item", "| b | c |\n| - | - |\n| **b** | x |\n",
+    ]  # fmt: skip
+
+
 def test_headings_have_the_numbers_of_the_outline(tmp_path: Path) -> None:
     levels = "".join(
         f'<text:outline-level-style text:level="{n}" style:num-format="1" style:num-suffix="."'

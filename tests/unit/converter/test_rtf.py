@@ -34,6 +34,30 @@ def test_paragraphs_and_their_signs(read: Reader) -> None:
     assert [s.place for s in document.spans] == [Place(path="p[1]"), Place(path="p[2]")]
 
 
+def test_emphasis_and_what_is_crossed_out(read: Reader) -> None:
+    body = (
+        "a {\\b bold {\\i both}} and \\i slanted\\i0  word, {\\strike gone} \\b0 x\\par"
+        "\\pard\\plain \\trowd\\cellx1\\cellx2\\intbl {\\b H}\\cell I\\cell\\row"
+        "\\intbl {\\b x} | y\\cell {\\b 7}\\cell\\row\\pard after\\par"
+    )
+    assert read(body).markdown == (
+        "a **bold *both*** and *slanted* word, ~~gone~~ x\n\n"
+        "| H | I |\n| - | - |\n| **x** \\| y | 7 |\n\nafter\n"
+    )
+
+
+def test_emphasis_of_the_style_is_none_and_quotations_are_marked(read: Reader) -> None:
+    head = (
+        "{\\stylesheet{Normal;}{\\*\\cs9\\b Strong;}{\\s1\\b heading 1;}{\\s2\\b Loud;}"
+        "{\\s3\\i Quote;}}"
+    )
+    body = (
+        "\\pard\\plain\\s1\\b Head\\par\\pard\\plain\\s2\\b all {\\i this}\\par"
+        "\\pard\\plain\\s3\\i Wise\\line words\\par\\pard\\plain {\\cs9\\b x} y\\par"
+    )
+    assert read(body, head).markdown == ("# Head\n\nall *this*\n\n> Wise\n> words\n\n**x** y\n")
+
+
 def test_letters_of_every_kind(read: Reader) -> None:
     head = "{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2\\fcharset238 C;}}"
     body = (
