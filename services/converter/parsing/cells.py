@@ -1,4 +1,8 @@
-"""Values of spreadsheet cells as a reader of the sheet sees them: dates, shares, money."""
+"""Values of spreadsheet cells: exact first, in the form that a reader of the sheet knows.
+
+A date is ISO 8601, a share percent, money has its sign; separators of thousands, which change with
+the reader's country, are left out, and no digit that the sheet rounds away is lost.
+"""
 
 import re
 from collections.abc import Callable
@@ -9,14 +13,27 @@ from functools import lru_cache
 _QUOTED = re.compile(r'"[^"]*"|\\.|_.|\*.')
 _CURRENCY = re.compile(r"\[\$([^\]-]{1,5})[^\]]*\]|([€£¥$])")
 _CLOCK = re.compile(r"[hs]|AM/PM", re.IGNORECASE)
+_MOST_DECIMALS, _ROUNDED_DECIMALS = 4, 2
 _DAY = re.compile(r"[dy]", re.IGNORECASE)
 
 Show = Callable[[float], str]
-"""A number of a cell as text."""
+"""A number of a cell as text; an `int` is exact, however long."""
+
+
+def number_of(text: str) -> float:
+    """A stored number; a whole one keeps every digit.
+
+    Raises:
+        ValueError: it is none.
+    """
+    digits = text.removeprefix("-")
+    return int(text) if digits.isdecimal() and digits.isascii() else float(text)
 
 
 def number_text(value: float) -> str:
     """With the 15 digits that a spreadsheet has, and without an exponent where it can be."""
+    if isinstance(value, int):
+        return str(value)
     if abs(value) < 1e15 and value == int(value):
         return str(int(value))
     text = f"{value:.15g}"
@@ -27,8 +44,8 @@ def number_text(value: float) -> str:
 def shower(code: str, *, from_1904: bool = False) -> Show:
     """How numbers under a format code (`0.0%`, `dd.mm.yyyy`) are shown.
 
-    Dates are ISO 8601, shares percent with the digits of the format, money has its sign; other
-    numbers keep all their digits. A format that shows nothing (`;;;`) gives an empty text.
+    Dates are ISO 8601, shares percent, money has its sign. Numbers keep all their digits, shares
+    up to four behind the point. A format that shows nothing (`;;;`) gives an empty text.
     """
     from openpyxl.styles.numbers import is_date_format, is_timedelta_format
 
@@ -43,8 +60,17 @@ def shower(code: str, *, from_1904: bool = False) -> Show:
         return lambda value: _moment(value, from_1904=from_1904, day=bool(day))
     if "%" in _QUOTED.sub("", first):
         decimals = _decimals(first)
-        return lambda value: f"{value * 100:.{decimals}f}%"
+        return lambda value: f"{_percent(value, decimals)}%"
     return _money(first) or number_text
+
+
+def _percent(value: float, decimals: int) -> str:
+    """At least so many decimals, more where the value has them, rounded where it has no end."""
+    exact = number_text(value * 100)
+    own = len(exact.partition(".")[2])
+    if own > _MOST_DECIMALS or "e" in exact:
+        return f"{value * 100:.{max(decimals, _ROUNDED_DECIMALS)}f}"
+    return f"{value * 100:.{max(decimals, own)}f}"
 
 
 def _decimals(code: str) -> int:
@@ -59,7 +85,7 @@ def _money(code: str) -> Show | None:
         return None
     sign = found[1] or found[2]
     if found.start() < digits.start():
-        return lambda value: f"{sign}{number_text(value)}"
+        return lambda value: f"{'-' if value < 0 else ''}{sign}{number_text(abs(value))}"
     return lambda value: f"{number_text(value)} {sign}"
 
 

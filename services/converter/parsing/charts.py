@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from services.converter.parsing.cells import number_text
+from services.converter.parsing.cells import number_of, number_text
 from services.converter.parsing.literal import paragraph
 from services.converter.parsing.slide_text import text_of
 from services.converter.parsing.table_text import table_row, table_rule
@@ -56,6 +56,6 @@ def _values(element: Any) -> Iterator[tuple[int, str]]:
 
 def _number(text: str) -> str:
     try:
-        return number_text(float(text))
+        return number_text(number_of(text))
     except (ValueError, OverflowError):
         return text

@@ -42,6 +42,8 @@ _DOCUMENT, _NOTES, _STYLES = "word/document.xml", "word/footnotes.xml", "word/st
 _DAMAGE = (etree.LxmlError, KeyError, ValueError, AttributeError, IndexError, TypeError)
 _TICKS = "☐☑☒ \t\n\xa0"
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)]) ")
+_BAR = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r":?-+:?")
 _LEAD = re.compile(rf"[{_TICKS}]*")
 _PLACES = frozenset({W + "p", W + "tr"})
 
@@ -216,8 +218,16 @@ def _parted(markdown: str) -> str:
             continue
         if text and not text.startswith(" "):
             levels.clear()
-        lines.append(text.lstrip(" ") if row else text)
+        lines.append(_narrow(text.lstrip(" ")) if row else text)
     return "\n".join(lines)
+
+
+def _narrow(row: str) -> str:
+    """A row without padding, which docling leaves in the tables of charts."""
+    cells = [cell.strip(" ") for cell in _BAR.split(row)[1:-1]]
+    if cells and all(map(_RULE.fullmatch, cells)):
+        cells = ["-"] * len(cells)
+    return f"| {' | '.join(cells)} |" if cells else row
 
 
 def _indent(levels: list[tuple[int, int]], told: int) -> int:

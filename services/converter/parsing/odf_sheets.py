@@ -9,7 +9,7 @@ from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
 from kernel.media import ODS
 from services.converter.parsing.archive import Archive
-from services.converter.parsing.cells import number_text
+from services.converter.parsing.cells import number_of, number_text
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.odf import CONTENT, TABLE, Styles, check, metadata, whole
 from services.converter.parsing.office import part
@@ -206,7 +206,7 @@ def _shown(cell: dict[str, str], paragraphs: list[str]) -> str:
             return f"{found[1]}:{found[2]}:{found[3]}" if found else text
         case "float" if value and text:
             try:
-                return number_text(float(value))
+                return number_text(number_of(value))
             except (ValueError, OverflowError):
                 return text
     return text

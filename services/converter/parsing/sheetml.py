@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from contracts.artifacts import HiddenKind
 from kernel.errors import Refusal
-from services.converter.parsing.cells import Show, shower
+from services.converter.parsing.cells import Show, number_of, shower
 from services.converter.parsing.sheets import Area
 
 X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -357,7 +357,7 @@ def value_of(cell: Cell, shared: list[str], styles: Styles) -> str:
     """The text that the sheet shows for a cell: of a formula its stored result."""
     if cell.kind == "n":
         try:
-            return styles.show(cell.style)(float(cell.text))
+            return styles.show(cell.style)(number_of(cell.text))
         except (ValueError, OverflowError):
             return cell.text
     kinds: dict[str, Callable[[], str]] = {

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from contracts.artifacts import HiddenKind
 from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.looks import Runs, look_of, plain_text
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -12,6 +13,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _PALE = 232
 _TINY = 200
 _MOST_LEVEL = 8
+_TYPED = re.compile(r"\s*(\d{1,4})[.)]\s+(?=\S)")
 _BULLETS = (A + "buChar", A + "buAutoNum", A + "buBlip", A + "buNone")
 _FILLS = (A + "solidFill", A + "gradFill", A + "blipFill", A + "pattFill", A + "grpFill")
 
@@ -19,9 +21,13 @@ _FILLS = (A + "solidFill", A + "gradFill", A + "blipFill", A + "pattFill", A + "
 class Line(NamedTuple):
     """A paragraph; `bullet` is `-`, `3.` or empty."""
 
-    text: str
+    runs: Runs
     level: int
     bullet: str
+
+    @property
+    def text(self) -> str:
+        return plain_text(self.runs)
 
 
 def text_of(element: Any) -> str:
@@ -82,15 +88,37 @@ def lines_of(shape: Any, bullets: Bullets, hidden: Unseen, *, white_is_hidden: b
     lines: list[Line] = []
     numbers: dict[int, int] = {}
     for paragraph in () if body is None else body.iter(A + "p"):
-        text = _readable(paragraph, hidden, white_is_hidden=white_is_hidden)
-        if not text:
+        runs = _readable(paragraph, hidden, white_is_hidden=white_is_hidden)
+        if not plain_text(runs).strip():
             continue
         own = paragraph.find(A + "pPr")
         told = (own.get("lvl") or "0") if own is not None else "0"
         level = min(int(told), _MOST_LEVEL) if told.isdecimal() else 0
         kind = bullets.of(paragraph, shape, level)
-        lines.append(Line(text, level, _bullet(kind, level, numbers)))
-    return _levelled(lines)
+        lines.append(Line(runs, level, _bullet(kind, level, numbers)))
+    return _levelled(_counted(lines))
+
+
+def _counted(lines: list[Line]) -> list[Line]:
+    """Bulleted paragraphs that were numbered by hand, one after the other, as a numbered list."""
+    typed = [_TYPED.match(one.text) if one.bullet == "-" else None for one in lines]
+    out: list[Line] = []
+    for number, (one, own) in enumerate(zip(lines, typed, strict=True)):
+        near = [typed[n] for n in (number - 1, number + 1) if 0 <= n < len(typed)]
+        if own and any(other and abs(int(other[1]) - int(own[1])) == 1 for other in near):
+            out.append(one._replace(runs=_without(one.runs, own.end()), bullet=f"{own[1]}."))
+        else:
+            out.append(one)
+    return out
+
+
+def _without(runs: Runs, size: int) -> Runs:
+    """Without the first `size` characters."""
+    out: Runs = []
+    for text, look in runs:
+        out.append((text[size:], look))
+        size = max(0, size - len(text))
+    return out
 
 
 def _bullet(kind: Any | None, level: int, numbers: dict[int, int]) -> str:
@@ -117,19 +145,38 @@ def _levelled(lines: list[Line]) -> list[Line]:
     return out
 
 
-def _readable(paragraph: Any, hidden: Unseen, *, white_is_hidden: bool) -> str:
-    pieces: list[str] = []
+def runs_of(body: Any, hidden: Unseen) -> Runs:
+    """The text of a table's cell in one line; text that is too small to see goes to `hidden`."""
+    runs: Runs = []
+    for paragraph in body.iter(A + "p"):
+        own = _readable(paragraph, hidden, white_is_hidden=False)
+        runs += [(" ", 0), *own] if runs else own
+    return runs
+
+
+def _readable(paragraph: Any, hidden: Unseen, *, white_is_hidden: bool) -> Runs:
+    runs: Runs = []
     for child in paragraph:
         if child.tag == A + "br":
-            pieces.append("\n")
+            runs.append(("\n", 0))
             continue
         kind = _unreadable(child, white_is_hidden=white_is_hidden)
         text = "".join(node.text or "" for node in child.iter(A + "t", _M + "t"))
         if kind:
             hidden.add(kind, text)
         else:
-            pieces.append(text)
-    return "".join(pieces).strip()
+            runs.append((text, _look(child)))
+    return runs
+
+
+def _look(run: Any) -> int:
+    """How a run stands out by itself; what its design says holds for all of the shape."""
+    properties = run.find(A + "rPr")
+    if properties is None:
+        return 0
+    bold, italic = (properties.get(name) in {"1", "true"} for name in ("b", "i"))
+    struck = (properties.get("strike") or "noStrike") != "noStrike"
+    return look_of(bold=bold, italic=italic, struck=struck)
 
 
 def _unreadable(run: Any, *, white_is_hidden: bool) -> HiddenKind | None:

@@ -7,7 +7,7 @@ slide into the text.
 import re
 import struct
 import zipfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ from services.converter.parsing.archive import Archive
 from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
-from services.converter.parsing.literal import paragraph, span
+from services.converter.parsing.literal import paragraph, plain_line, span
+from services.converter.parsing.looks import Runs, literal, plain_text
 from services.converter.parsing.office import part, properties
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -32,10 +33,11 @@ from services.converter.parsing.slide_text import (
     P,
     is_painted,
     lines_of,
+    runs_of,
     text_of,
     white_page,
 )
-from services.converter.parsing.table_text import table_row, table_rule
+from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -258,7 +260,7 @@ class _SlideWriter:
         blocks: list[str] = []
         in_list = False
         for one in lines:
-            text = paragraph(one.text, lists=not one.bullet)
+            text = literal(one.runs, partial(paragraph, lists=not one.bullet))
             if one.bullet:
                 text = f"{'    ' * one.level}{one.bullet} {' '.join(text.split())}"
             if one.bullet and in_list:
@@ -278,18 +280,20 @@ class _SlideWriter:
         )
 
     def _table(self, table: Any, box: Box | None) -> None:
-        rows = [[_cell_text(table, cell) for cell in row.cells] for row in table.rows]
+        unseen = self._deck.hidden
+        rows = [[_cell_runs(table, cell, unseen) for cell in row.cells] for row in table.rows]
         heights = [row.height / _EMU_PER_POINT for row in table.rows]
         top = box[1] if box else 0.0
         for number, (row, height) in enumerate(zip(rows, heights, strict=True)):
             part_box = (box[0], top, box[2], top + height) if box else None
             place = self._deck.place(self._number, part_box)
             if number == 0:
-                self._writer.block(table_row(row), place)
+                head = [plain_line(plain_text(runs)) for runs in row]
+                self._writer.block(table_row(head), place)
                 self._writer.add("\n" + table_rule(len(row)))
             else:
                 self._writer.add("\n")
-                self._writer.add(table_row(row), place)
+                self._writer.add(styled_row(row), place)
             top += height
 
     def _chart(self, shape: Any, box: Box | None) -> None:
@@ -307,17 +311,17 @@ class _SlideWriter:
 
 
 def _visible_text(lines: list[Line]) -> str:
-    return " ".join(one.text for one in lines)
+    return " ".join(one.text.strip() for one in lines)
 
 
-def _cell_text(table: Any, cell: Any) -> str:
+def _cell_runs(table: Any, cell: Any, hidden: Unseen) -> Runs:
     """Of merged cells every one has the text of the first."""
     if cell.is_spanned:
         for row in table.rows:
             for other in row.cells:
                 if other.is_merge_origin and _covers(table, other, cell):
-                    return text_of(other._tc)
-    return text_of(cell._tc)
+                    return runs_of(other._tc, hidden)
+    return runs_of(cell._tc, hidden)
 
 
 def _covers(table: Any, origin: Any, cell: Any) -> bool:

@@ -124,7 +124,7 @@ def _visible(book: Any, sheet: Any, hidden: Unseen) -> Iterator[Row]:
         hidden.add("invisible-style", " ".join(t for c, t in texts.items() if c in unseen))
         cells: dict[int, str] = {}
         for column, text in texts.items():
-            if column in unseen or not text.strip():
+            if column in unseen:
                 continue
             if _is_white(book, sheet.cell_xf_index(number, column - 1)):
                 hidden.add("background-colour", text)
@@ -139,7 +139,7 @@ def _texts(book: Any, sheet: Any, row: int) -> dict[int, str]:
     return {
         column + 1: text
         for column in range(sheet.row_len(row))
-        if (text := _text(book, sheet.cell(row, column)))
+        if (text := _text(book, sheet.cell(row, column)).strip())
     }
 
 

@@ -14,6 +14,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import XLSX
 from services.converter.parsing.archive import Archive
+from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph
@@ -30,7 +31,7 @@ from services.converter.parsing.sheetml import (
     tail,
     value_of,
 )
-from services.converter.parsing.sheets import Row, sheet_heading, write_sheet
+from services.converter.parsing.sheets import Row, column_name, sheet_heading, write_sheet
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -102,10 +103,11 @@ class _Book:
                 sheet.get("{" + _STRICT + "officeDocument/relationships}id"),
             )
             relation = next((self._relations[i] for i in ids if i in self._relations), None)
-            if relation is None or relation.kind != "worksheet":
-                continue
             visible = (sheet.get("state") or "visible") == "visible"
-            self._sheet(sheet.get("name") or "", relation.target, visible=visible)
+            if relation is not None and relation.kind == "worksheet":
+                self._sheet(sheet.get("name") or "", relation.target, visible=visible)
+            elif relation is not None and relation.kind == "chartsheet":
+                self._beside(sheet.get("name") or "", relation.target, visible=visible)
 
     def _sheet(self, name: str, target: str, *, visible: bool) -> None:
         if target not in self._archive.names:
@@ -114,19 +116,24 @@ class _Book:
         for head in facts.heads:
             self.hidden.add("notes", _HEAD_CODES.sub(" ", head))
         stored = rows(self._archive.pieces(target))
-        drawings = self._side_parts(target)
         if not visible:
             for row in stored:
                 self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
-            for text in drawings:
-                self.hidden.add("invisible-style", text)
-            return
         before = self.writer.size
-        write_sheet(self.writer, name, self._visible(stored, facts), facts.merged)
-        if drawings and self.writer.size == before:
-            sheet_heading(self.writer, name)
-        for text in drawings:
-            self.writer.block(paragraph(text), Place(sheet=name))
+        if visible:
+            write_sheet(self.writer, name, self._visible(stored, facts), facts.merged)
+        self._beside(name, target, visible=visible, headed=self.writer.size > before)
+
+    def _beside(self, name: str, target: str, *, visible: bool, headed: bool = False) -> None:
+        """What lies on a sheet and in none of its cells."""
+        for block, place in self._side_parts(name, target):
+            if not visible:
+                self.hidden.add("invisible-style", block)
+                continue
+            if not headed:
+                sheet_heading(self.writer, name)
+            headed = True
+            self.writer.block(block, place)
 
     def _visible(self, stored: Iterator[StoredRow], facts: Tail) -> Iterator[Row]:
         for row in stored:
@@ -135,11 +142,11 @@ class _Book:
                 continue
             cells: dict[int, str] = {}
             for cell in row.cells:
-                text = value_of(cell, self._shared, self._styles)
+                text = value_of(cell, self._shared, self._styles).strip()
                 kind = self._kind(cell, text, facts)
                 if kind:
                     self.hidden.add(kind, text or cell.text)
-                elif text and not text.isspace():
+                elif text:
                     cells[cell.column] = text
             if cells:
                 yield Row(row.number, cells)
@@ -155,19 +162,45 @@ class _Book:
         kind = self._styles.hides(cell.style)
         return None if kind == "background-colour" and facts.styled_tables else kind
 
-    def _side_parts(self, target: str) -> list[str]:
-        """Texts of the shapes on a sheet; its comments are hidden."""
-        texts: list[str] = []
+    def _side_parts(self, name: str, target: str) -> list[tuple[str, Place]]:
+        """Markdown of the shapes and charts on a sheet; its comments are hidden."""
+        found: list[tuple[str, Place]] = []
         for relation in relations(self._archive, target):
             if relation.kind in {"comments", "threadedComment"}:
                 for comment in _of(part(self._archive, relation.target), "comment|threadedComment"):
                     self.hidden.add("comment", "".join(_texts(comment)))
             elif relation.kind == "drawing":
                 drawing = part(self._archive, relation.target)
-                texts += _shape_texts(drawing)
+                texts = _shape_texts(drawing)
+                found += [(paragraph(text), Place(sheet=name)) for text in texts]
+                found += self._charts(drawing, relation.target, name)
                 for properties_ in _of(drawing, "cNvPr"):
                     self.hidden.add("alt-text", properties_.get("descr") or "")
-        return texts
+        return found
+
+    def _charts(self, drawing: Any | None, target: str, name: str) -> list[tuple[str, Place]]:
+        """Titles and values of charts: what a reader sees drawn stands in no cell as it is told."""
+        parts = {r.id: r.target for r in relations(self._archive, target) if r.kind == "chart"}
+        found: list[tuple[str, Place]] = []
+        for anchor in () if drawing is None else drawing:
+            place = Place(sheet=name, cells=_cells_under(anchor))
+            for chart in _of(anchor, "chart"):
+                root = part(self._archive, parts.get(chart.get(f"{_R}id") or "", ""))
+                found += (
+                    [(block, place) for block in chart_blocks(root)] if root is not None else []
+                )
+        return found
+
+
+def _cells_under(anchor: Any) -> str | None:
+    """`B2:D9`: the cells that a drawing covers."""
+    corners: list[str] = []
+    for corner in _of(anchor, "from|to"):
+        told = {str(child.tag).rpartition("}")[2]: child.text or "" for child in corner}
+        column, row = told.get("col", ""), told.get("row", "")
+        if column.isdecimal() and row.isdecimal() and len(column + row) < 12:
+            corners.append(f"{column_name(int(column) + 1)}{int(row) + 1}")
+    return ":".join(dict.fromkeys(corners[:2])) or None
 
 
 def _space(root: Any) -> str:

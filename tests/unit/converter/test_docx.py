@@ -14,7 +14,7 @@ from lxml import etree
 
 from contracts.artifacts import Place
 from kernel.errors import Refusal
-from services.converter.parsing.docx import parse_docx
+from services.converter.parsing.docx import _parted, parse_docx
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_numbers import numeral
 from services.converter.settings import ParseOptions
@@ -115,6 +115,11 @@ def test_a_bold_paragraph_that_may_be_a_heading_stays_plain(tmp_path: Path, text
     document.add_paragraph().add_run(text).bold = True
     document.add_paragraph().add_run("Just loud").bold = True
     assert parse(document, tmp_path).document.markdown.split("\n\n") == [text, "**Just loud**"]
+
+
+def test_tables_of_charts_have_no_padding() -> None:
+    padded = "|      |   Ducks |\n|------|---------|\n| 2019 |     120 |\n| a \\| b |  |"
+    assert _parted(padded) == "|  | Ducks |\n| - | - |\n| 2019 | 120 |\n| a \\| b |  |"
 
 
 def test_places_hold_the_stars_of_their_text(tmp_path: Path) -> None:

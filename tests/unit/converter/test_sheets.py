@@ -1,6 +1,8 @@
 """Spreadsheets of every kind as sections of tables."""
 
+import copy
 import io
+import re
 import zipfile
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -9,12 +11,14 @@ from typing import Any
 import openpyxl
 import pytest
 import xlwt
+from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 from openpyxl.styles import Font, PatternFill
 
 from contracts.artifacts import ParsedDocument, Place
 from kernel.errors import Refusal
 from services.converter.parsing.cells import moment_text, number_text, shower
+from services.converter.parsing.sheetml import Cell, Styles, value_of
 from services.converter.parsing.sheets import Area, Row, column_name, write_sheet
 from services.converter.parsing.writer import Writer
 from services.converter.parsing.xls import parse_xls
@@ -105,7 +109,13 @@ def test_columns_have_names() -> None:
         ("General", 1e-7, "0.0000001"),
         ("0.00", 2.5, "2.5"),
         ("0%", 0.5, "50%"),
-        ("0.0%", 0.1234, "12.3%"),
+        ("0.0%", 0.1234, "12.34%"),
+        ("0%", 0.025, "2.5%"),
+        ("0.00%", 0.1, "10.00%"),
+        ("0%", 1 / 3, "33.33%"),
+        ("$#,##0.00;($#,##0.00)", -1599.99, "-$1599.99"),
+        ("#,##0.00", 1234567.5, "1234567.5"),
+        ("General", 12345678901234567890, "12345678901234567890"),
         ("dd.mm.yyyy", 45352, "2024-03-01"),
         ("yyyy-mm-dd hh:mm", 45352.5, "2024-03-01T12:00:00"),
         ("h:mm AM/PM", 0.25, "06:00:00"),
@@ -159,6 +169,72 @@ def test_a_workbook(tmp_path: Path) -> None:
     )
     assert document.meta.title == "Prices"
     assert document.spans[2].place == Place(sheet="Цены # 1", cells="A2:C2")
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("98765432109876543210", "98765432109876543210"),
+        ("-9007199254740993", "-9007199254740993"),
+        ("1.5E+3", "1500"),
+        ("0.30000000000000004", "0.3"),
+        ("no number", "no number"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_whole_numbers_keep_every_digit(stored: str, shown: str) -> None:
+    styles = Styles(None, from_1904=False)
+    assert value_of(Cell(1, "n", 0, stored), [], styles) == shown
+
+
+def test_charts_are_tables_with_their_title(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    first: Any = book.active
+    first.title = "Data"
+    for row in (["Town", "People"], ["Aš", 12], ["Bled", 5.5]):
+        first.append(row)
+    chart = BarChart()
+    chart.title = "People | town"
+    chart.add_data(Reference(first, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+    chart.set_categories(Reference(first, min_col=1, min_row=2, max_row=3))
+    first.add_chart(chart, "D2")
+    book.create_chartsheet("Poster").add_chart(copy.deepcopy(chart))
+    drawn = with_caches(book, tmp_path, ["Aš", "Bled"], ["12", "5.5"])
+    document = parse_xlsx(drawn, OPTIONS).document
+    table = "People | town\n\n|  | People |\n| - | - |\n| Aš | 12 |\n| Bled | 5.5 |\n"
+    assert document.markdown == (
+        "## Data\n\n| Town | People |\n| - | - |\n| Aš | 12 |\n| Bled | 5.5 |\n\n"
+        f"{table}\n## Poster\n\n{table}"
+    )
+    places = [span.place for span in document.spans]
+    assert any(p.sheet == "Data" and (p.cells or "").startswith("D2") for p in places)
+
+
+def with_caches(book: Any, tmp_path: Path, names: list[str], values: list[str]) -> Path:
+    """The workbook with the values that a program for sheets stores in its charts."""
+    book.save(tmp_path / "bare.xlsx")
+
+    def cache(kind: str, texts: list[str]) -> str:
+        points = "".join(f'<pt idx="{n}"><v>{t}</v></pt>' for n, t in enumerate(texts))
+        return f"<{kind}>{points}</{kind}>"
+
+    with (
+        zipfile.ZipFile(tmp_path / "bare.xlsx") as bare,
+        zipfile.ZipFile(tmp_path / "a.xlsx", "w") as full,
+    ):
+        for name in bare.namelist():
+            text = bare.read(name)
+            if name.startswith("xl/charts/chart"):
+                for tag, texts in (("cat", names), ("val", values), ("tx", ["People"])):
+                    kind = "numCache" if tag == "val" else "strCache"
+                    text = re.sub(
+                        rf"(<{tag}>.*?</f>)".encode(),
+                        rb"\1" + cache(kind, texts).encode(),
+                        text,
+                        flags=re.DOTALL,
+                    )
+            full.writestr(name, text)
+    return tmp_path / "a.xlsx"
 
 
 def test_text_in_a_format_that_shows_none_is_hidden(tmp_path: Path) -> None:

@@ -67,6 +67,29 @@ def test_a_slide_is_a_section_with_lists(deck: Any, tmp_path: Path) -> None:
     assert document.spans[0].place.page == 1 and document.spans[0].place.box is not None
 
 
+def test_emphasis_and_typed_numbers(deck: Any, tmp_path: Path) -> None:
+    frame = slide(deck, BULLETS, "Head").placeholders[1].text_frame
+    for number, text in enumerate(("1. one", "2) two", "2016. Then", "loud")):
+        paragraph = frame.paragraphs[0] if number == 0 else frame.add_paragraph()
+        paragraph.add_run().text = text
+    frame.paragraphs[3].runs[0].font.bold = True
+    frame.paragraphs[1].add_run().text = " steps"
+    frame.paragraphs[1].runs[1].font.italic = True
+    page = slide(deck, BLANK)
+    table = page.shapes.add_table(2, 1, Pt(0), Pt(0), Pt(100), Pt(40)).table
+    for row, text in enumerate(("Head", "cell")):
+        run = table.cell(row, 0).text_frame.paragraphs[0].add_run()
+        run.text, run.font.bold = text, True
+    tiny = table.cell(1, 0).text_frame.paragraphs[0].add_run()
+    tiny.text, tiny.font.size = " secret", Pt(1)
+    document = parse(deck, tmp_path).document
+    assert document.markdown == (
+        "# Head\n\n1. one\n2. two *steps*\n- 2016\\. Then\n- **loud**\n\n"
+        "| Head |\n| - |\n| **cell** |\n"
+    )
+    assert hidden(document, "zero-size") == ["secret"]
+
+
 def test_boxes_are_points_of_the_slide_also_in_groups(deck: Any, tmp_path: Path) -> None:
     page = slide(deck, BLANK)
     box(page, "alone", 20, 30)
