@@ -11,9 +11,9 @@ from docling_core.types.doc.items.table.table_data import TableCell, TableData
 from docling_core.types.doc.labels import DocItemLabel, GroupLabel
 
 from services.converter.parsing.layout import Page
+from services.converter.parsing.pdf_elements import Element
 from services.converter.parsing.pdf_glyphs import Box
 from services.converter.parsing.pdf_words import Turn
-from services.converter.parsing.structure import Element
 from services.converter.parsing.tables import Table
 from services.converter.parsing.upright import Straight
 

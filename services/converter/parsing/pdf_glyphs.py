@@ -2,8 +2,11 @@
 
 import ctypes
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +20,8 @@ _MOST_LETTERS = 240_000
 _MOST_ALONE = 48
 _MOST_COMPARED, _COMPARED_AT_ONCE = 6000, 256
 _OVERLAP = 0.3
+_LEAST_BLANK = 0.05
+_UNKNOWN = re.compile("\ufffd")
 _ROW = 16.0
 _NO_LETTER = frozenset("\0\ufffe\uffff")
 _FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1, 1 << 6, 1 << 18
@@ -296,8 +301,15 @@ def _overlapping(words: Sequence[Glyphs]) -> list[int]:
 # --- type, found by place ---------------------------------------------------------------------
 
 
+class Piece(NamedTuple):
+    """A word as pdfium reads it."""
+
+    text: str
+    box: Box
+
+
 class Type:
-    """Fonts by place on a page: boxes of words, kept small because long documents have millions."""
+    """Words by place on a page, with their fonts; kept small: long documents have millions."""
 
     def __init__(self, words: Iterable[Glyphs]) -> None:
         kept = list(words)
@@ -307,23 +319,72 @@ class Type:
         )
         self._fonts = list(numbers)
         self._boxes = np.array([word.box for word in kept], dtype=np.float32).reshape(-1, 4)
+        self._texts = "\n".join(word.text for word in kept)
 
-    def at(self, boxes: Sequence[Box]) -> Iterator[Font | None]:
-        """The font of what stands in the middle of each box; None where nothing does."""
+    def at(self, words: Sequence[Piece]) -> Iterator[tuple[Font | None, list[Piece]]]:
+        """The font of what stands in the middle of each word, and how pdfium reads the word.
+
+        None where nothing does; no pieces where it reads the same.
+        """
         rows: dict[int, list[int]] = {}
         known = self._boxes.tolist()
+        texts = self._texts.split("\n")
         for index, (_, top, _, bottom) in enumerate(known):
             for row in range(int(top // _ROW), int(bottom // _ROW) + 1):
                 rows.setdefault(row, []).append(index)
-        for box in boxes:
-            x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-            found: int | None = None
-            for index in rows.get(int(y // _ROW), ()):
-                left, top, right, bottom = known[index]
-                # Glyphs are lower than their line: `-` stands over or under the middle.
-                if left - 1 <= x <= right + 1 and top - _ROW / 2 <= y <= bottom + _ROW / 2:
-                    inside = top <= y <= bottom
-                    found = index if found is None or inside else found
-                    if inside:
-                        break
-            yield None if found is None else self._fonts[int(self._numbers[found])]
+        for text, box in words:
+            near = rows.get(int((box.top + box.bottom) / 2 // _ROW), [])
+            found = _middle(box, near, known)
+            if found is None:
+                yield None, []
+                continue
+            font = self._fonts[int(self._numbers[found])]
+            if texts[found] == text:
+                yield font, []
+                continue
+            inside = [n for n in near if _lies_in(known[n], box)]
+            inside.sort(key=lambda n: float(known[n][0]))
+            pieces = [Piece(texts[n], Box(*known[n])) for n in inside]
+            yield font, pieces if _reads_better(pieces, text, font.size) else []
+
+
+def _middle(box: Box, near: Iterable[int], known: Sequence[Sequence[float]]) -> int | None:
+    x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
+    found: int | None = None
+    for index in near:
+        left, top, right, bottom = known[index]
+        # Glyphs are lower than their line: `-` stands over or under the middle.
+        if left - 1 <= x <= right + 1 and top - _ROW / 2 <= y <= bottom + _ROW / 2:
+            if top <= y <= bottom:
+                return index
+            found = index if found is None else found
+    return found
+
+
+def _lies_in(inner: Sequence[float], box: Box) -> bool:
+    left, top, right, bottom = inner
+    return (
+        box.left - 1 <= left
+        and right <= box.right + 1
+        and box.top - 1 <= (top + bottom) / 2 <= box.bottom + 1
+    )
+
+
+def _reads_better(pieces: Sequence[Piece], text: str, size: float) -> bool:
+    """Whether the pieces say what `text` says, with blanks or letters that it lacks."""
+    joined = _plain("".join(piece.text for piece in pieces))
+    if not joined or _UNKNOWN.search(joined):
+        return False
+    lost = len(_UNKNOWN.findall(text))
+    if lost:
+        # A ligature is one letter in the file and up to three here.
+        parts = map(re.escape, map(_plain, _UNKNOWN.split(text)))
+        return re.fullmatch(".{1,3}".join(parts), joined) is not None
+    # Letters set wide are one word all the same.
+    long = len(joined) >= 2 * len(pieces) > 2
+    gaps = (b.box.left - a.box.right for a, b in pairwise(pieces))
+    return long and joined == _plain(text) and all(gap > _LEAST_BLANK * size for gap in gaps)
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if c.isprintable())

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
 
 _COUNTS = re.compile(r"[\d%‰٪°$€£]")
 _TOUCHES = 0.12
+_FEW, _CLOSE, _NARROWEST = 5, 0.6, 0.06
 
 
 @dataclass(slots=True)
@@ -49,14 +52,27 @@ class Rule:
 
 
 def join_words(words: Iterable[Word], touch: float = 0.12) -> str:
-    """Words left to right; pieces nearer than `touch` of their size are one word."""
+    """Words left to right; pieces nearer than `touch` of their size are one word.
+
+    In a line that is set close, blanks are narrower.
+    """
     text, before = "", None
-    for word in _in_reading_order(list(words)):
+    ordered = list(_in_reading_order(list(words)))
+    touch = min(touch, _CLOSE * _usual_gap(ordered))
+    for word in ordered:
         if before is not None and _apart(before, word) > touch * min(word.size, before.size):
             text += " "
         text += word.text
         before = word
     return text
+
+
+def _usual_gap(words: Sequence[Word]) -> float:
+    """In parts of the type's size; a line of few words tells nothing."""
+    if len(words) <= _FEW:
+        return 1.0
+    gaps = [_apart(a, b) / max(1.0, min(a.size, b.size)) for a, b in pairwise(words)]
+    return max(_NARROWEST, median(gaps))
 
 
 def _apart(a: Word, b: Word) -> float:

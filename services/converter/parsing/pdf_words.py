@@ -10,7 +10,16 @@ from services.converter.parsing.fitting import FormField
 from services.converter.parsing.marks import unmarked
 from services.converter.parsing.pdf_direction import goes_against, runs_leftwards
 from services.converter.parsing.pdf_fields import Field
-from services.converter.parsing.pdf_glyphs import BOLD, MONO, SLANTED, Box, Font, Type, turned
+from services.converter.parsing.pdf_glyphs import (
+    BOLD,
+    MONO,
+    SLANTED,
+    Box,
+    Font,
+    Piece,
+    Type,
+    turned,
+)
 from services.converter.parsing.pdf_shapes import Rule, Word
 
 _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm|sf|ec|lm)\w?ti")
@@ -64,20 +73,26 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
     """Words of a page. `kind` knows how they are set."""
     cells = parsed.word_cells[:_MOST_WORDS]
     boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
-    words: list[Word] = []
     even = _even_fonts(cells, boxes)
-    for cell, box, font in zip(cells, boxes, kind.at(boxes), strict=True):
-        text = _text(cell)
-        if not text or box.right <= box.left or box.bottom <= box.top:
-            continue
-        word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*box), font)
-        word.against = goes_against(text, mirrored=turn.mirrored)
-        word.mono = word.mono or getattr(cell, "font_name", "") in even
+    known = kind.at([Piece(cell.text, box) for cell, box in zip(cells, boxes, strict=True)])
+    words: list[Word] = []
+    for cell, box, (font, pieces) in zip(cells, boxes, known, strict=True):
         angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
-        word.upright = min(angle, math.pi - angle) < _STRAIGHT
-        if font is None:
-            word.size = word.bottom - word.top if word.upright else word.right - word.left
-        words.append(word)
+        upright = min(angle, math.pi - angle) < _STRAIGHT
+        whole = [Piece(cell.text, box)]
+        for piece in pieces if pieces and abs(cell.rect.angle) < _STRAIGHT else whole:
+            text = _text(cell, piece.text)
+            # What pdfium reads has the height of its letters, all others that of their line.
+            place = Box(piece.box.left, box.top, piece.box.right, box.bottom)
+            if not text or place.right <= place.left or box.bottom <= box.top:
+                continue
+            word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*place), font)
+            word.against = goes_against(text, mirrored=turn.mirrored)
+            word.mono = word.mono or getattr(cell, "font_name", "") in even
+            word.upright = upright
+            if font is None:
+                word.size = word.bottom - word.top if upright else word.right - word.left
+            words.append(word)
     return words
 
 
@@ -99,9 +114,9 @@ def _even_fonts(cells: Sequence[Any], boxes: Sequence[Box]) -> set[str]:
     }  # fmt: skip
 
 
-def _text(cell: Any) -> str:
+def _text(cell: Any, text: str) -> str:
     """Empty for what cannot be read: glyphs without a character, and slanted text."""
-    text = unmarked(cell.text).strip()
+    text = unmarked(text).strip()
     font = str(getattr(cell, "font_name", "")).lower()
     if _GLYPH_NAME.fullmatch(text) or (len(text) == 1 and any(m in font for m in _SYMBOLS)):
         return "•"

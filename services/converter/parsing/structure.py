@@ -3,9 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Literal, NamedTuple
 
 from services.converter.headings import (
     LONGEST,
@@ -15,60 +13,12 @@ from services.converter.headings import (
     number_depth,
 )
 from services.converter.parsing.layout import ENUMERATOR, Block, Line, Page
-from services.converter.parsing.pdf_contents import (
-    Entry,
-    depths,
-    entries_of_block,
-    entries_of_lines,
-    entries_of_table,
-    is_contents_name,
-)
+from services.converter.parsing.pdf_contents import Entry, depths, with_contents
+from services.converter.parsing.pdf_elements import Element, Part
 from services.converter.parsing.pdf_furniture import running_lines, without
+from services.converter.parsing.pdf_hyphens import join, join_lines, vocabulary
 from services.converter.parsing.pdf_levels import Heading, levels
 from services.converter.parsing.pdf_shapes import BULLET
-from services.converter.parsing.tables import Table
-
-ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
-
-
-class Part(NamedTuple):
-    """Where a part of an element stands; `start` is its offset in the text, or a table's row."""
-
-    start: int
-    page: int
-    block: Block
-
-
-@dataclass(slots=True)
-class Element:
-    """A piece of the document; `level` from 1 for headings below the title and for list items.
-
-    `page` and `block` are the first of its `parts`, the others those that it goes on in.
-    """
-
-    kind: ElementKind
-    text: str
-    page: int
-    block: Block
-    level: int = 0
-    marker: str = ""
-    table: Table | None = None
-    parts: list[Part] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.parts = [Part(0, self.page, self.block)]
-
-    def extend(self, text: str, other: "Element") -> None:
-        """Take `other` in; `text` is that of both and ends with that of `other`."""
-        shift = len(text) - len(other.text)
-        self.parts += [Part(max(0, p.start + shift), p.page, p.block) for p in other.parts]
-        self.text = text
-
-    @property
-    def last(self) -> Part:
-        """Where the element ends."""
-        return self.parts[-1]
-
 
 _CAPTION = re.compile(
     r"^(?:figure|fig\.|table|abbildung|abb\.|tabelle|tab\.|рис\.|рисунок|таблица|фигура|фиг\.|слика|"
@@ -84,12 +34,6 @@ _LEADING_NUMBER = re.compile(
 _AUTHOR_MARKS = ("*", "∗", "†", "‡", "¶")
 _TERMINAL = re.compile(r"[.!?:;…]['\"»”“)\]\d]*$")
 _NOTE = re.compile(r"^(?:\d{1,3}\)?|[*∗†‡§¶]{1,3})\s*\S")
-_COMPOUND_FIRST = frozenset({
-    "well", "self", "long", "short", "high", "low", "full", "half", "cross", "non", "ex", "по",
-    "кое", "кой", "най", "во", "юго", "северо",
-})  # fmt: skip
-_COMPOUND_SECOND = frozenset({"то", "либо", "нибудь", "таки", "based", "like", "free", "term"})
-_SUSPENDED = frozenset("und oder bzw and or и или i ili in ter ali та й".split())  # noqa: SIM905
 
 
 def structure(
@@ -98,10 +42,10 @@ def structure(
     """The document as a list of elements in reading order."""
     furniture = running_lines(pages, _body_style(pages)[0])
     pages = [Page(p.number, p.width, p.height, list(without(p, furniture))) for p in pages]
-    words = _vocabulary(pages)
+    words = vocabulary(pages)
     body_size, body_bold = _body_style(pages)
-    elements, entries = _with_contents(
-        [_element(block, page.number, words) for page in pages for block in page.blocks]
+    elements, entries = with_contents(
+        [_element(block, page.number, words) for page in pages for block in page.blocks], words
     )
     titles = _titles(outline, entries)
     crowded = {page.number for page in pages if _crowded(page, body_size, body_bold)}
@@ -141,50 +85,6 @@ def _titles(
     return titles
 
 
-def _with_contents(elements: Sequence[Element]) -> tuple[list[Element], list[Entry]]:
-    """Contents lists as items, one an entry; and all entries.
-
-    Without leaders, a list must stand behind its name, and ends with what is no entry.
-    """
-    kept: list[Element] = []
-    entries: list[Entry] = []
-    since: Element | None = None
-    begun = False
-    for element in elements:
-        found: list[Entry] = []
-        if element.block.kind == "contents":
-            found = entries_of_lines(element.block.lines)
-        elif since is not None and element.page - since.page <= 1:
-            found = _entries(element, since)
-        if found:
-            entries += found
-            kept += [_entry(entry, element) for entry in found]
-            since, begun = since and element, True
-            continue
-        if begun or (since is not None and element.kind == "text"):
-            since, begun = None, False
-        if is_contents_name(element.text):
-            since = element
-        kept.append(element)
-    return kept, entries
-
-
-def _entries(element: Element, since: Element) -> list[Entry]:
-    if element.table is not None:
-        return entries_of_table(element.table)
-    larger = element.block.size > since.block.size and since.block.kind == "contents"
-    return [] if larger else entries_of_block(element.block)
-
-
-def _entry(entry: Entry, element: Element) -> Element:
-    element.block.kind = "contents"
-    left, top, right, bottom = entry.box
-    block = replace(
-        element.block, left=left, top=top, right=right, bottom=bottom, lines=[], table=None
-    )
-    return Element("list", entry.text, element.page, block, marker="-")
-
-
 def _set_depths(elements: Iterable[Element]) -> None:
     """Levels of list items by their indents; another column or page may stand elsewhere."""
     lefts: list[float] = []
@@ -207,43 +107,6 @@ def _set_depths(elements: Iterable[Element]) -> None:
 
 
 # --- text -------------------------------------------------------------------------------------
-
-
-def _vocabulary(pages: Iterable[Page]) -> Counter[str]:
-    """Words that stand within lines: they say whether a hyphen at a line's end belongs."""
-    words: Counter[str] = Counter()
-    for page in pages:
-        for block in page.blocks:
-            for line in block.lines:
-                words.update(re.findall(r"\w+(?:-\w+)*", line.text.lower())[:-1])
-    return words
-
-
-def join_lines(lines: Sequence[str], words: Counter[str]) -> str:
-    """Lines of a paragraph as one, with words mended that were divided at a line's end."""
-    text = ""
-    for line in lines:
-        text = _join(text, line.strip(), words) if text else line.strip()
-    return re.sub(r"\s+", " ", text.replace("\u00ad", ""))
-
-
-def _join(before: str, after: str, words: Counter[str]) -> str:
-    match = re.search(r"([\w-]*\w)[-‐\u00ad\u2010\x02]$", before)
-    if match is None or not after[:1].isalnum():
-        return f"{before} {after}"
-    rest = re.match(r"\w+(?:-\w+)*", after)
-    if rest is None or rest[0].lower() in _SUSPENDED:
-        return f"{before} {after}"
-    if after[:1].isdigit():
-        return before + after
-    stem = before[:-1]
-    if before.endswith("\u00ad"):
-        return stem + after
-    first, second = match[1].lower(), rest[0].lower()
-    whole, compound = words[first + second], words[f"{first}-{second}"]
-    keep = after[:1].isupper() or "-" in first or compound > whole
-    keep = keep or first in _COMPOUND_FIRST or second in _COMPOUND_SECOND
-    return f"{stem}-{after}" if keep and not whole > compound else stem + after
 
 
 def _element(block: Block, page: int, words: Counter[str]) -> Element:
@@ -534,7 +397,7 @@ def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Elemen
     between: list[Element] = []
     for element in elements:
         if before is not None and _goes_on(before, element, floats=bool(between)):
-            before.extend(_join(before.text, element.text, words), element)
+            before.extend(join(before.text, element.text, words), element)
             continue
         if before is not None and len(between) < _MOST_BETWEEN and _floats(element):
             between.append(element)

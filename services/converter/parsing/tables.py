@@ -97,6 +97,7 @@ def _head_texts(table: Table, rows: int) -> list[tuple[int, int, str]]:
 
 _Segment = tuple[float, float, list[Word]]
 
+_LEADERS = re.compile(r"(?:[.…·]\s?){5}")
 _TOUCH = 3.0
 _LEAST_ROWS = 3
 _MOST_RULES = 3000
@@ -262,7 +263,7 @@ def _grid_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
     vertical = [r for r in rules if not r.horizontal]
     ys = _merged((r.top + r.bottom) / 2 for r in horizontal)
     xs = _merged((r.left + r.right) / 2 for r in vertical)
-    if len(ys) < 2 or len(xs) < 2:
+    if len(ys) < 2 or not xs:
         return None
     # Tables are often open at the sides, or at head and foot.
     xs = _merged([*xs, min(r.left for r in horizontal), max(r.right for r in horizontal)])
@@ -443,6 +444,8 @@ def _rows_of_table(lines: Sequence[Sequence[Word]]) -> tuple[list[list[_Segment]
     stripes: list[tuple[float, float]] = []
     for line in lines:
         segments = _segments(line)
+        if _LEADERS.search(" ".join(word.text for word in line)):
+            break
         size = segments[0][2][0].size
         gap = _distance(taken[-1], segments) if taken else 0.0
         if not taken:

@@ -96,6 +96,16 @@ def test_a_ruled_table_is_a_grid() -> None:
     assert rows(table) == [["Name", "Price"], ["Plum pie", "5"]]
 
 
+def test_one_upright_rule_divides_a_table_that_is_open_at_its_sides() -> None:
+    words = [
+        *lines(["cat file", "ls"], 55, 103, 40),
+        *lines(["Writes what", "is in it"], 155, 103), *line("Lists", 155, 143),
+    ]  # fmt: skip
+    rules = [Rule(50, y, 250, y) for y in (100, 138, 176)] + [Rule(150, 100, 150, 176)]
+    (table,) = blocks_of_page(words, rules)
+    assert rows(table) == [["cat file", "Writes what is in it"], ["ls", "Lists"]]
+
+
 def test_cells_without_a_rule_between_them_are_joined() -> None:
     words = [*line("Both columns", 55, 103), *line("a", 55, 123), *line("b", 155, 123)]
     rules = [*box(50, 100, 250, 140), Rule(50, 120, 250, 120), Rule(150, 120, 150, 140)]

@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 
 from services.converter.parsing.layout import Page, blocks_of_page
+from services.converter.parsing.pdf_elements import Element
+from services.converter.parsing.pdf_hyphens import join_lines
 from services.converter.parsing.pdf_shapes import Word
-from services.converter.parsing.structure import Element, join_lines, structure
+from services.converter.parsing.structure import structure
 from tests.unit.converter.test_layout import LONG, line, lines
 
 A4 = (595.0, 842.0)
@@ -136,6 +138,50 @@ def test_contents_lines_are_no_headings() -> None:
     elements = seen([page(1, words + body(300))])
     assert {e.kind for e in elements} == {"list", "text"}
     assert elements[0].text == "1 Chapter of things … 3"
+
+
+def entry(text: str, number: str, top: float, *, leader: bool = True) -> list[Word]:
+    """A line of a contents list whose page number ends at 445."""
+    gap = 78 - len(text) - len(number)
+    return line(text + ("." if leader else " ") * gap + number, 55, top)
+
+
+def test_a_wrapped_entry_of_a_contents_list_is_one_item() -> None:
+    words = [
+        *line("Contents", 55, 60, 16, bold=True),
+        *entry("1 The first of all", "3", 100),
+        *line("1.1 What has to be said of the council before anything else may be", 55, 114),
+        *entry("done about it", "4", 128),
+        *entry("2 The second of all", "7", 142, leader=False),
+        *entry("2.1 Measures", "8", 156),
+    ]
+    elements = seen([page(1, words + body(300))])
+    assert [e.text for e in elements if e.kind == "list"] == [
+        "1 The first of all … 3",
+        "1.1 What has to be said of the council before anything else may be done about it … 4",
+        "2 The second of all … 7",
+        "2.1 Measures … 8",
+    ]
+
+
+def test_nothing_between_leaders_is_lost() -> None:
+    words = [*line("Name: ............ Date: ............", 55, 100), *body(200)]
+    assert seen([page(1, words)])[0].text.replace("…", "").split() == ["Name:", "Date:"]
+
+
+def test_numbers_of_an_index_go_on_in_the_next_line() -> None:
+    words = lines(["apples ........ 3, 7, 12,", "14, 18, 20", "pears ......... 5"], 55, 100)
+    found = [e.text for e in seen([page(1, words + body(300))]) if e.kind == "list"]
+    assert found == ["apples … 3, 7, 12, 14, 18, 20", "pears … 5"]
+
+
+def test_a_word_that_ends_in_and_is_mended_where_it_is_known() -> None:
+    known = Counter({"unter": 3})
+    assert (
+        join_lines(["Sie finden ihn un-", "ter der Adresse"], known)
+        == "Sie finden ihn unter der Adresse"
+    )
+    assert join_lines(["Haupt-", "und Nebensatz"], known) == "Haupt- und Nebensatz"
 
 
 def test_a_paragraph_goes_on_on_the_next_page() -> None:

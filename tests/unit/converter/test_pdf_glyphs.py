@@ -1,0 +1,40 @@
+"""Words by place, as two readers of a page tell them."""
+
+from services.converter.parsing.pdf_glyphs import Box, Font, Glyphs, Piece, Type
+
+FONT = Font(10.0, False, False, False)
+
+
+def page(*words: tuple[str, float, float]) -> Type:
+    """Words with their left and right edges, on one line."""
+    return Type(Glyphs(left, 100, right, 110, text, FONT, False) for text, left, right in words)
+
+
+def pieces(known: Type, text: str, left: float, right: float) -> list[str]:
+    ((_, found),) = known.at([Piece(text, Box(left, 98, right, 111))])
+    return [piece.text for piece in found]
+
+
+def test_words_that_one_reader_joins_are_divided_as_the_other_tells() -> None:
+    known = page(("new", 50, 65), ("modules", 67, 100), ("here", 104, 120))
+    assert pieces(known, "newmodules", 50, 100) == ["new", "modules"]
+
+
+def test_a_ligature_that_one_reader_lacks_is_filled_in() -> None:
+    assert pieces(page(("configure", 50, 90)), "con\ufffdgure", 50, 90) == ["configure"]
+
+
+def test_letters_set_wide_stay_one_word() -> None:
+    letters = [(letter, 50.0 + 10 * n, 55.0 + 10 * n) for n, letter in enumerate("WIDE")]
+    assert pieces(page(*letters), "WIDE", 50, 85) == []
+
+
+def test_what_reads_otherwise_is_left_alone() -> None:
+    assert pieces(page(("other", 50, 70), ("words", 75, 100)), "newmodules", 50, 100) == []
+    assert pieces(page(("newmodules", 50, 100)), "newmodules", 50, 100) == []
+
+
+def test_the_type_of_a_word_is_that_of_its_middle() -> None:
+    ((font, _),) = page(("word", 50, 90)).at([Piece("word", Box(50, 98, 90, 111))])
+    assert font == FONT
+    assert list(page().at([Piece("word", Box(0, 0, 9, 9))])) == [(None, [])]
