@@ -2,7 +2,6 @@
 
 import io
 import re
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from services.converter.parsing.literal import span
 from services.converter.parsing.looks import resolved
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks, unmarked
-from services.converter.parsing.office import part, properties, relations
+from services.converter.parsing.office import part, properties, relations, side_part, whole_copy
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_chunks import unfold, unfold_diagrams
@@ -39,6 +38,12 @@ from services.converter.parsing.xml_paths import Paths
 from services.converter.settings import ParseOptions
 
 _DOCUMENT, _NOTES, _STYLES = "word/document.xml", "word/footnotes.xml", "word/styles.xml"
+_NEEDED = re.compile(
+    r"\[Content_Types\]\.xml|_rels/\.rels|word/_rels/document\.xml\.rels"
+    r"|word/(?:document|styles|numbering|footnotes|endnotes)\.xml"
+)
+"""Parts that hold text, or without which it would be another."""
+
 _DAMAGE = (etree.LxmlError, KeyError, ValueError, AttributeError, IndexError, TypeError)
 _TICKS = "☐☑☒ \t\n\xa0"
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)]) ")
@@ -57,7 +62,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
     """
     with Archive(path, options) as archive:
         if _DOCUMENT not in archive.names:
-            raise Refusal("corrupt-document", "the container holds no document")
+            raise archive.lack("the document itself")
         root = parse_xml(archive.read(_DOCUMENT))
         styles = part(archive, _STYLES)
         name_headings(styles)
@@ -79,7 +84,15 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         marks = Marks()
         _mark(root, paths, chunks, marks)
         changed = {_DOCUMENT: root} if styles is None else {_DOCUMENT: root, _STYLES: styles}
-        content = _rezipped(archive, changed)
+        content = whole_copy(
+            archive,
+            {
+                name: etree.tostring(tree, xml_declaration=True, encoding="UTF-8")
+                for name, tree in changed.items()
+            },
+            _NEEDED,
+        )
+        warnings = archive.warnings
     markdown, spans = marks.resolve(resolved(_convert(content)))
     if not markdown.strip():
         markdown, spans = "".join(f"- {span(file.name)}\n" for file in files), ()
@@ -96,7 +109,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
     document = ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
-    return Parse(document, files=tuple(files))
+    return Parse(document, warnings, files=tuple(files))
 
 
 def _mark(root: Any, paths: Paths, chunks: dict[Any, str], marks: Marks) -> None:
@@ -139,26 +152,13 @@ def _side_parts(archive: Archive) -> list[HiddenText]:
     hidden: list[HiddenText] = []
     for name in sorted(archive.names):
         if re.fullmatch(r"word/comments\w*\.xml", name):
-            root = part(archive, name)
+            root = side_part(archive, name)
             hidden += [HiddenText(kind="comment", text=t) for c in root or () if (t := text_of(c))]
         elif re.fullmatch(r"word/(header|footer)\d*\.xml", name):
-            text = text_of(part(archive, name))
+            root = side_part(archive, name)
+            text = "" if root is None else text_of(root)
             hidden += [HiddenText(kind="notes", text=text)] if text else []
     return hidden
-
-
-def _rezipped(archive: Archive, changed: dict[str, Any]) -> io.BytesIO:
-    """The container with its changed parts; docling reads no embedded files."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
-        for name in dict.fromkeys(archive.names):
-            if name in changed:
-                data = etree.tostring(changed[name], xml_declaration=True, encoding="UTF-8")
-            else:
-                data = archive.read(name)
-            copy.writestr(name, data)
-    out.seek(0)
-    return out
 
 
 def _unfold_chunks(archive: Archive, root: Any, styles: Any | None) -> dict[Any, str]:

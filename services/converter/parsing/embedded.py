@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from kernel.media import DOCX, HTML, OCTETS, OLE, OLE_MAGIC, PDF, PPTX, SNIFF_BYTES, XLSX, sniff
-from services.converter.parsing.archive import Archive
+from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.literal import span
 from services.converter.parsing.properties import line
 from services.converter.parsing.result import File
@@ -20,12 +20,16 @@ _DAMAGE = (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 def embedded_files(archive: Archive) -> list[File]:
-    """The embedded files of a container, in the order of their names."""
+    """The embedded files of a container, in the order of their names; damaged ones are noted."""
     found: list[File] = []
     for name in sorted(set(archive.names)):
         match = _FOLDER.fullmatch(name)
         if match and len(found) < _MOST_FILES:
-            file = unwrapped(match[1], archive.read(name))
+            try:
+                file = unwrapped(match[1], archive.read(name))
+            except Damaged:
+                archive.miss(name)
+                continue
             found += [file] if file else []
     return found
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from contracts.artifacts import BodyMeta, HiddenKind, HiddenText
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
-from services.converter.parsing.archive import Archive
+from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.looks import BOLD, ITALIC, STRUCK, Runs, names_quotation, plain_text
-from services.converter.parsing.office import part
+from services.converter.parsing.office import side_part
 from services.converter.parsing.properties import line, told_title
 
 _ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
@@ -53,16 +53,23 @@ def check(archive: Archive) -> None:
     Raises:
         Refusal: `encrypted-document`, `corrupt-document`.
     """
-    manifest = b"".join(archive.pieces("META-INF/manifest.xml"))
+    try:
+        manifest = archive.read("META-INF/manifest.xml")
+    except Damaged:
+        # Were the document encrypted, its content would be no XML.
+        archive.miss("META-INF/manifest.xml")
+        manifest = b""
     if b"encryption-data" in manifest or "encrypted-package" in archive.names:
         raise Refusal("encrypted-document", "the document is protected by a password")
     if CONTENT not in archive.names:
-        raise Refusal("corrupt-document", "the container holds no document")
+        raise archive.lack("the document itself")
+    if archive.is_cut and "styles.xml" not in archive.names:
+        raise archive.lack("its styles, which tell what is hidden")
 
 
 def metadata(archive: Archive, media_type: str, **more: Any) -> tuple[BodyMeta, list[HiddenText]]:
     """Title, author and date; and all properties for the scanner."""
-    root = part(archive, "meta.xml")
+    root = side_part(archive, "meta.xml")
     facts: dict[str, str] = {}
     for element in () if root is None else root.iter():
         if element.tag in {OFFICE + "document-meta", OFFICE + "meta"} or len(element):

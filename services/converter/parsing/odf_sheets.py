@@ -49,7 +49,8 @@ def parse_ods(path: Path, options: ParseOptions) -> Parse:
         raise Refusal("empty-document", "the spreadsheet has no visible text")
     markdown, spans = writer.finish()
     texts = tuple(dict.fromkeys([*hidden.taken(), *facts]))
-    return Parse(ParsedDocument(markdown=markdown, hidden=texts, meta=meta, spans=spans))
+    document = ParsedDocument(markdown=markdown, hidden=texts, meta=meta, spans=spans)
+    return Parse(document, archive.warnings)
 
 
 class _Sheet(NamedTuple):

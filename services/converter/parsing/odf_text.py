@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from contracts.artifacts import ParsedDocument, Place
+from contracts.artifacts import HiddenText, ParsedDocument, Place
 from kernel.errors import Refusal
 from kernel.media import ODT
 from services.converter.parsing.archive import Archive
@@ -66,10 +66,12 @@ def parse_odt(path: Path, options: ParseOptions) -> Parse:
     if body is None:
         raise Refusal("corrupt-document", "the container holds no text document")
     writer.write(body)
-    return finished(writer, meta, facts)
+    return finished(writer, meta, facts, archive.warnings)
 
 
-def finished(writer: "TextWriter", meta: Any, facts: list[Any]) -> Parse:
+def finished(
+    writer: "TextWriter", meta: Any, facts: list[HiddenText], warnings: list[str]
+) -> Parse:
     """The parse of what was written.
 
     Raises:
@@ -80,7 +82,8 @@ def finished(writer: "TextWriter", meta: Any, facts: list[Any]) -> Parse:
         raise Refusal("empty-document", "the document has no visible text")
     markdown, spans = writer.out.finish()
     hidden = tuple(dict.fromkeys([*writer.hidden.taken(), *facts]))
-    return Parse(ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans))
+    document = ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans)
+    return Parse(document, warnings)
 
 
 class TextWriter:

@@ -1,12 +1,16 @@
 """What every Office Open XML container has: relations between parts, and properties."""
 
+import io
 import posixpath
 import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from lxml import etree
 
-from services.converter.parsing.archive import Archive
+from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.wordml import parse_xml
 
 _BORING = frozenset({
@@ -15,6 +19,35 @@ _BORING = frozenset({
     "HyperlinksChanged", "HeadingPairs", "TitlesOfParts", "revision", "modified", "lastPrinted",
     "PresentationFormat", "Slides", "Notes", "HiddenSlides", "MMClips",
 })  # fmt: skip
+
+
+_RELATIONS = re.compile(r"((?:.*/)?)_rels/([^/]*)\.rels")
+_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_P = (
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+)
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_EMPTY = tuple(
+    (re.compile(pattern), root)
+    for pattern, root in (
+        (r"\.rels$", f'<Relationships xmlns="{_PACKAGE}/relationships"/>'),
+        ("^docProps/core", f'<c:coreProperties xmlns:c="{_PACKAGE}/metadata/core-properties"/>'),
+        (r"^word/header\d*\.xml", f"<w:hdr {_W}/>"),
+        (r"^word/footer\d*\.xml", f"<w:ftr {_W}/>"),
+        (r"^word/comments\.xml", f"<w:comments {_W}/>"),
+        (r"^word/settings\.xml", f"<w:settings {_W}/>"),
+        (
+            r"^ppt/notesSlides/",
+            f"<p:notes {_P}><p:cSld><p:spTree><p:nvGrpSpPr/><p:grpSpPr/>"
+            "</p:spTree></p:cSld></p:notes>",
+        ),
+        (
+            "/charts/",
+            '<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"/>',
+        ),
+    )
+)
 
 
 class Relation(NamedTuple):
@@ -33,6 +66,68 @@ def part(archive: Archive, name: str) -> Any | None:
     """
     data = archive.read(name)
     return parse_xml(data) if data else None
+
+
+def side_part(archive: Archive, name: str) -> Any | None:
+    """As `part`, of a part that no text depends on: None too if it is damaged, which is noted.
+
+    Raises:
+        Refusal: `corrupt-document` for a document type, `too-deep`, `decompression-bomb`.
+    """
+    try:
+        return part(archive, name)
+    except Damaged:
+        archive.miss(name)
+        return None
+
+
+def whole_copy(
+    archive: Archive, changed: Mapping[str, bytes], needed: re.Pattern[str]
+) -> io.BytesIO:
+    """The container for a library that opens all of it: other content for `changed` parts, and
+    stand-ins for those that are damaged or missing and not `needed`, which is noted.
+
+    Raises:
+        Refusal: `corrupt-document`, `decompression-bomb`.
+    """
+    out = io.BytesIO()
+    names = dict.fromkeys(archive.names)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
+        for name in names:
+            try:
+                data = changed[name] if name in changed else archive.read(name)
+            except Damaged:
+                if needed.fullmatch(name):
+                    raise
+                archive.miss(name)
+                data = _stand_in(name)
+            copy.writestr(name, data)
+        for name in dict.fromkeys(_named(archive)):
+            if name not in names:
+                if needed.fullmatch(name):
+                    raise archive.lack("a part with text")
+                archive.miss(name)
+                copy.writestr(name, _stand_in(name))
+    out.seek(0)
+    return out
+
+
+def _named(archive: Archive) -> Iterator[str]:
+    """The parts that relations of others lead to."""
+    for rels in archive.names:
+        match = _RELATIONS.fullmatch(rels)
+        if match:
+            with suppress(Damaged):
+                yield from (r.target for r in relations(archive, f"{match[1]}{match[2]}"))
+
+
+def _stand_in(name: str) -> bytes:
+    """What a library can open in the place of a part: nothing, in the form that it expects."""
+    base = posixpath.basename(name)
+    if not base.endswith((".xml", ".rels", ".vml")):
+        return b""
+    root = next((root for sign, root in _EMPTY if sign.search(name)), "<none/>")
+    return root.encode()
 
 
 def relations(archive: Archive, name: str) -> list[Relation]:
@@ -54,7 +149,7 @@ def properties(archive: Archive) -> dict[str, str]:
     """Core, extended and custom properties with text, by their local name."""
     found: dict[str, str] = {}
     for name in ("docProps/core.xml", "docProps/app.xml", "docProps/custom.xml"):
-        root = part(archive, name)
+        root = side_part(archive, name)
         for element in () if root is None else root:
             text = re.sub(r"\s+", " ", "".join(element.itertext())).strip()
             key = element.get("name") or etree.QName(element).localname

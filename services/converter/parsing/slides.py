@@ -7,6 +7,8 @@ slide into the text.
 import re
 import struct
 import zipfile
+import zlib
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.looks import Runs, literal, plain_text
-from services.converter.parsing.office import part, properties
+from services.converter.parsing.office import properties, side_part, whole_copy
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.slide_text import (
@@ -44,6 +46,12 @@ from services.converter.settings import ParseOptions
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_NEEDED = re.compile(
+    r"\[Content_Types\]\.xml|(?:.*/)?_rels/.*\.rels|ppt/presentation\.xml"
+    r"|ppt/(?:slides|slideLayouts|slideMasters|diagrams)/.*\.xml"
+)
+"""Parts that hold text, or without which it would be another."""
+
 _EMU_PER_POINT = 12700
 _MOST_DEPTH = 30
 Box = tuple[float, float, float, float]
@@ -66,7 +74,7 @@ def _damage() -> tuple[type[Exception], ...]:
     return (
         PythonPptxError, KeyError, ValueError, AttributeError, IndexError, TypeError,
         OverflowError, struct.error, NotImplementedError, zipfile.BadZipFile, etree.LxmlError,
-        OSError, ZeroDivisionError, RecursionError,
+        OSError, ZeroDivisionError, RecursionError, zlib.error,
     )  # fmt: skip
 
 
@@ -82,7 +90,8 @@ def parse_pptx(path: Path, options: ParseOptions) -> Parse:
         facts = properties(archive)
         comments = _comments(archive)
         files = embedded_files(archive)
-    deck = _Deck(path, options)
+        deck = _Deck(_opened(path, archive), options)
+        warnings = archive.warnings
     for comment in comments:
         deck.hidden.add("comment", comment)
     deck.write()
@@ -105,14 +114,30 @@ def parse_pptx(path: Path, options: ParseOptions) -> Parse:
         meta=meta,
         spans=spans,
     )
-    return Parse(document, files=tuple(files))
+    return Parse(document, warnings, files=tuple(files))
+
+
+def _opened(path: Path, archive: Archive) -> Any:
+    """The presentation; where it is damaged, without the parts that hold no text.
+
+    Raises:
+        Refusal: `corrupt-document`, `decompression-bomb`.
+    """
+    import pptx
+
+    with suppress(*_damage()):
+        return pptx.Presentation(str(path))
+    try:
+        return pptx.Presentation(whole_copy(archive, {}, _NEEDED))
+    except _damage() as error:
+        raise Refusal("corrupt-document", "the presentation cannot be read") from error
 
 
 def _comments(archive: Archive) -> list[str]:
     found: list[str] = []
     for name in sorted(archive.names):
         if re.fullmatch(r"ppt/comments/[^/]+\.xml", name):
-            root = part(archive, name)
+            root = side_part(archive, name)
             for comment in () if root is None else root:
                 text = " ".join(e.text for e in comment.iter(A + "t", P + "text") if e.text)
                 found += [text] if text else []
@@ -120,15 +145,13 @@ def _comments(archive: Archive) -> list[str]:
 
 
 class _Deck:
-    def __init__(self, path: Path, options: ParseOptions) -> None:
-        import pptx
-
+    def __init__(self, deck: Any, options: ParseOptions) -> None:
+        self._deck = deck
         self.writer = Writer(options.max_output_bytes)
         self.hidden = Unseen()
         self._designs: dict[int, Any] = {}
         """Layouts and masters that were seen, held so that their identity is theirs."""
         try:
-            self._deck = pptx.Presentation(str(path))
             self._size = (
                 (self._deck.slide_width or 0) / _EMU_PER_POINT,
                 (self._deck.slide_height or 0) / _EMU_PER_POINT,

@@ -8,6 +8,7 @@ from lxml import etree
 
 from contracts.artifacts import HiddenKind, HiddenText
 from kernel.errors import Refusal
+from services.converter.parsing.archive import Damaged
 from services.converter.parsing.looks import QUOTED, look_of, names_quotation, signed
 from services.converter.parsing.marks import unmarked
 
@@ -58,7 +59,7 @@ def parse_xml(data: bytes) -> Any:
     except etree.XMLSyntaxError as error:
         if "depth" in str(error).lower():
             raise Refusal("too-deep", "elements nested too deeply") from error
-        raise Refusal("corrupt-document", "a part is not well-formed XML") from error
+        raise Damaged("a part is not well-formed XML") from error
     if root.getroottree().docinfo.doctype:
         raise Refusal("corrupt-document", "a part declares a document type")
     return root

@@ -18,7 +18,7 @@ from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph
-from services.converter.parsing.office import part, properties, relations
+from services.converter.parsing.office import part, properties, relations, side_part
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.sheetml import (
@@ -54,6 +54,7 @@ def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
         book.write()
         facts = properties(archive)
         files = embedded_files(archive)
+        warnings = archive.warnings
     list_files(book.writer, files)
     if book.writer.empty:
         raise Refusal("empty-document", "the workbook has no visible text")
@@ -69,7 +70,7 @@ def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
     document = ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
-    return Parse(document, files=tuple(files))
+    return Parse(document, warnings, files=tuple(files))
 
 
 class _Book:
@@ -83,12 +84,16 @@ class _Book:
             raise Refusal("unsupported-media-type", "a binary workbook (XLSB)", status=415)
         root = part(archive, name)
         if root is None:
-            raise Refusal("corrupt-document", "the container holds no workbook")
+            raise archive.lack("the workbook itself")
         self._root: Any = root
         self._relations = {relation.id: relation for relation in relations(archive, name)}
         by_kind = {relation.kind: relation.target for relation in self._relations.values()}
         properties_ = self._root.find(f"{_space(self._root)}workbookPr")
         from_1904 = properties_ is not None and properties_.get("date1904") in {"1", "true"}
+        for kind in ("sharedStrings", *(["styles"] if archive.is_cut else [])):
+            if by_kind.get(kind, name) not in archive.names:
+                # Cells would be blank, and dates numbers.
+                raise archive.lack("what its cells say")
         self._styles = Styles(
             part(archive, by_kind.get("styles", "xl/styles.xml")), from_1904=from_1904
         )
@@ -111,7 +116,7 @@ class _Book:
 
     def _sheet(self, name: str, target: str, *, visible: bool) -> None:
         if target not in self._archive.names:
-            raise Refusal("corrupt-document", "a sheet is missing")
+            raise self._archive.lack("a sheet")
         facts = tail(self._archive.pieces(target))
         for head in facts.heads:
             self.hidden.add("notes", _HEAD_CODES.sub(" ", head))
@@ -167,10 +172,11 @@ class _Book:
         found: list[tuple[str, Place]] = []
         for relation in relations(self._archive, target):
             if relation.kind in {"comments", "threadedComment"}:
-                for comment in _of(part(self._archive, relation.target), "comment|threadedComment"):
+                comments = side_part(self._archive, relation.target)
+                for comment in _of(comments, "comment|threadedComment"):
                     self.hidden.add("comment", "".join(_texts(comment)))
             elif relation.kind == "drawing":
-                drawing = part(self._archive, relation.target)
+                drawing = side_part(self._archive, relation.target)
                 texts = _shape_texts(drawing)
                 found += [(paragraph(text), Place(sheet=name)) for text in texts]
                 found += self._charts(drawing, relation.target, name)
@@ -185,7 +191,7 @@ class _Book:
         for anchor in () if drawing is None else drawing:
             place = Place(sheet=name, cells=_cells_under(anchor))
             for chart in _of(anchor, "chart"):
-                root = part(self._archive, parts.get(chart.get(f"{_R}id") or "", ""))
+                root = side_part(self._archive, parts.get(chart.get(f"{_R}id") or "", ""))
                 found += (
                     [(block, place) for block in chart_blocks(root)] if root is not None else []
                 )
