@@ -10,12 +10,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import CliError, clean, note, out, raw
+
+if TYPE_CHECKING:
+    from services.converter.cell import ParseCell
+    from services.converter.language import Policy
+    from services.converter.outcome import BodyOutcome, ParseOutcome
 
 MOST_NESTED = 5
 """Mails in mails in mails: how deep attachments are converted."""
@@ -62,9 +68,13 @@ def convert(
     of the body came from, attachments go to FILE.attachments/. Exit 0 only if all went well.
     """
     found = list(_files(files))
+    if not found:
+        raise CliError("nothing to convert", f"no file in {', '.join(map(str, files))}")
     if to is None and (len(found) != 1 or json_):
         raise CliError("no folder to write to", "several files, or --json, need --out DIR")
     done = asyncio.run(_convert(found, to, check_language=not any_language, json_=json_))
+    if len(done) > 1 and not json_:
+        _sum_up(done)
     raise typer.Exit(0 if all(row.ok for row in done) else 1)
 
 
@@ -114,6 +124,15 @@ def _targets(files: Sequence[tuple[Path, Path]], to: Path) -> Iterator[Path]:
         yield to / target
 
 
+def _sum_up(done: Sequence[Converted]) -> None:
+    """Name what was refused once more: in a long run it scrolled away."""
+    refused = [row for row in done if not row.ok]
+    if refused:
+        note(f"{len(refused)} of {len(done)} files were not converted:")
+    for row in refused:
+        note(clean(f"  {row.file}: {row.reason} ({row.code})", one_line=True))
+
+
 def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:
     if json_:
         out(json.dumps(asdict(row), ensure_ascii=False))
@@ -133,44 +152,49 @@ def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:
 @contextlib.asynccontextmanager
 async def _converter(*, check_language: bool) -> AsyncIterator["_Converter"]:
     from services.converter.cell import ParseCell
+    from services.converter.language import Policy
     from services.converter.settings import ConverterSettings
     from services.converter.weights import with_weights
 
     settings = with_weights(ConverterSettings())
     async with ParseCell(settings) as cell:
-        yield _Converter(cell, settings.accepted, check_language=check_language)
+        yield _Converter(cell, Policy(settings.accepted, check_language))
 
 
 class _Converter:
     """Converts one file after another in one warm child process."""
 
-    def __init__(self, cell: Any, accepted: frozenset[str], *, check_language: bool) -> None:
-        self._cell, self._accepted, self._check = cell, accepted, check_language
+    def __init__(self, cell: "ParseCell", policy: "Policy") -> None:
+        self._cell, self._policy = cell, policy
 
     async def to_stdout(self, path: Path) -> Converted:
         """The Markdown of `path` on standard output; attachments are only named."""
-        row, markdown, _, _ = await self._work(path)
-        if row.ok:
-            raw(markdown.encode()) if not sys.stdout.isatty() else out(clean(markdown))
+        row = Converted(str(path))
+        async with self._made(row, path) as made:
+            if made is not None and not sys.stdout.isatty():
+                for part in made.markdown():
+                    raw(part)
+            elif made is not None:
+                out(clean(b"".join(made.markdown()).decode()))
         return row
 
     async def to_file(self, path: Path, target: Path, depth: int = 0) -> Converted:
         """Markdown, places and attachments of `path`, beside `target`."""
-        row, markdown, spans, files = await self._work(path)
-        if not row.ok:
-            return row
-        places = target.with_name(f"{target.name.removesuffix('.md')}.spans.json")
-        # Whole or not at all: a reader must not find half a file under its name.
-        _write(target, markdown.encode())
-        _write(places, spans)
-        row.out, row.spans = str(target), str(places)
-        if files:
+        row = Converted(str(path))
+        async with self._made(row, path) as made:
+            if made is None:
+                return row
+            places = target.with_name(f"{target.name.removesuffix('.md')}.spans.json")
+            # Whole or not at all: a reader must not find half a file under its name.
+            _write(target, made.markdown())
+            _write(places, made.places())
+            row.out, row.spans = str(target), str(places)
             folder = target.with_name(f"{target.name.removesuffix('.md')}.attachments")
-            row.attachments = tuple(await self._attachments(files, folder, depth + 1))
+            row.attachments = tuple(await self._attachments(made.files(), folder, depth + 1))
         return row
 
     async def _attachments(
-        self, files: Sequence[tuple[str, bytes]], folder: Path, depth: int
+        self, files: Iterable[tuple[str, Iterable[bytes]]], folder: Path, depth: int
     ) -> list[Converted]:
         done = []
         # What an earlier run left is written over; what this mail brought is not.
@@ -186,47 +210,75 @@ class _Converter:
                 done.append(await self.to_file(path, path.with_name(f"{path.name}.md"), depth))
         return done
 
-    async def _work(self, path: Path) -> tuple[Converted, str, bytes, list[tuple[str, bytes]]]:
+    @contextlib.asynccontextmanager
+    async def _made(self, row: Converted, path: Path) -> AsyncIterator["_Made | None"]:
+        """What became of the file at `path`, on disk, with `row` filled; None if it is refused."""
         from kernel.errors import Refusal
 
         started = time.perf_counter()
-        row = Converted(str(path))
-        try:
-            with _readable(path) as readable:
-                made = await self._make(row, readable, path)
-        except Refusal as refusal:
-            row.code, row.reason = refusal.code, refusal.reason
-            made = ("", b"", [])
-        row.seconds = round(time.perf_counter() - started, 3)
-        return row, *made
+        made: _Made | None = None
+        with contextlib.ExitStack() as kept:
+            try:
+                readable = kept.enter_context(_readable(path))
+                made = await self._make(row, readable, path, kept)
+                row.ok = True
+            except Refusal as refusal:
+                row.code, row.reason = refusal.code, refusal.reason
+            row.seconds = round(time.perf_counter() - started, 3)
+            try:
+                yield made
+            except Refusal as refusal:
+                # What a child answered is checked as it is read.
+                row.ok, row.code, row.reason = False, refusal.code, refusal.reason
 
     async def _make(
-        self, row: Converted, path: Path, named: Path
-    ) -> tuple[str, bytes, list[tuple[str, bytes]]]:
-        from contracts.artifacts import SpanMap
-        from kernel.blobs import sha256
+        self, row: Converted, path: Path, named: Path, kept: contextlib.ExitStack
+    ) -> "_Made":
         from kernel.errors import Refusal
         from kernel.media import SNIFF_BYTES, lie, sniff
-        from services.converter.domain import canonical, front_matter, labelled
-        from services.converter.language import judge
 
         with path.open("rb") as file:
             row.media_type = sniff(file.read(SNIFF_BYTES), named.name)
-        parsed = await self._cell.parse(path, row.media_type)
-        judged = judge(parsed.document.markdown, self._accepted, check=self._check)
-        document = labelled(parsed.document, language=judged.language, parser=parsed.parser)
-        body, meta, spans = canonical(document, named.stem)
-        if not body:
+        parse = kept.enter_context(await self._cell.parse(path, row.media_type, self._policy))
+        with TemporaryDirectory(prefix="kb-convert-") as folder:
+            stored = Path(folder) / "parsed"
+            _write(stored, parse.to_bytes())
+            body = kept.enter_context(await self._cell.canonical(stored, named.stem))
+        if not body.size_bytes:
             raise Refusal("empty-document", "the document has no text")
         liar = lie(named.name, row.media_type)
-        row.ok, row.title, row.language, row.shares = True, meta.title, meta.language, judged.shares
-        row.pages, row.missing_pages = meta.pages, parsed.missing_pages
-        row.readings = tuple(reading.model_dump() for reading in parsed.readings)
-        row.parser, row.hidden = parsed.parser, len(document.hidden)
-        row.warnings = (*((liar,) if liar else ()), *parsed.warnings, *judged.warnings)
-        files = [(a.name, data) for a, data in zip(document.attachments, parsed.files, strict=True)]
-        places = SpanMap(body_sha256=sha256(body.encode()), spans=spans).to_bytes()
-        return front_matter(meta, {"source": named.name}) + "\n" + body, places, files
+        notes = parse.head.notes
+        row.title, row.language, row.shares = body.meta.title, body.meta.language, notes.shares
+        row.pages, row.missing_pages = body.meta.pages, notes.missing_pages
+        row.readings = tuple(reading.model_dump() for reading in notes.readings)
+        row.parser, row.hidden = parse.parser, parse.hidden
+        row.warnings = (*((liar,) if liar else ()), *notes.warnings)
+        return _Made(parse, body, named.name)
+
+
+class _Made:
+    """A converted file, read from disk in pieces."""
+
+    def __init__(self, parse: "ParseOutcome", body: "BodyOutcome", source: str) -> None:
+        self._parse, self._body, self._source = parse, body, source
+
+    def markdown(self) -> Iterator[bytes]:
+        """Front matter and body."""
+        from services.converter.domain import front_matter
+
+        yield f"{front_matter(self._body.meta, {'source': self._source})}\n".encode()
+        yield from self._body.to_bytes()
+
+    def places(self) -> Iterator[bytes]:
+        """The body's span map."""
+        from kernel.blobs import sha256_of
+
+        return self._body.places(sha256_of(self._body.to_bytes()))
+
+    def files(self) -> list[tuple[str, Iterator[bytes]]]:
+        """Attachments by name."""
+        names = [a.name for a in self._parse.head.attachments]
+        return list(zip(names, self._parse.files, strict=True))
 
 
 def _written(name: str) -> tuple[str, str, str]:
@@ -242,12 +294,17 @@ def _readable(path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="kb-convert-") as folder:
         copy = Path(folder) / "input"
-        copy.write_bytes(path.read_bytes())
+        with path.open("rb") as source, copy.open("wb") as target:
+            copyfileobj(source, target)
         yield copy
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
-    unfinished.write_bytes(data)
-    unfinished.replace(path)
+    try:
+        with unfinished.open("wb") as file:
+            file.writelines(parts)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

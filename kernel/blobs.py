@@ -1,11 +1,13 @@
 """Bytes under their SHA-256: a local folder, S3, GCS or Azure through obstore."""
 
+import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -17,11 +19,20 @@ from obstore.store import LocalStore, from_url
 from kernel.errors import Refusal, Retry
 
 HEAD_BYTES = 65536
+PIECE_BYTES = 4 * 1024 * 1024
 
 
 def sha256(data: bytes) -> str:
     """Lower-case hexadecimal SHA-256: the name of a blob."""
     return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(parts: Iterable[bytes]) -> str:
+    """As `sha256`, of bytes that come in parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,30 @@ class Blobs:
                 await obstore.put_async(self._store, temporary, data)
                 await self._publish(temporary, name)
         return name
+
+    async def put_parts(self, parts: Iterable[bytes]) -> str:
+        """Store bytes that come in parts, without ever holding them all; returns their SHA-256.
+
+        `parts` runs in a thread. What it raises is raised here, and nothing stays then.
+        """
+        pieces = _gathered(parts)
+        first = await asyncio.to_thread(next, pieces, b"")
+        second = await asyncio.to_thread(next, pieces, b"")
+        if not second:
+            return await self.put(first)
+        temporary, digest = f"tmp/{uuid4().hex}", hashlib.sha256()
+        try:
+            with _transient():
+                async with obstore.open_writer_async(self._store, temporary) as writer:
+                    rest = chain((first, second), pieces)
+                    while piece := await asyncio.to_thread(next, rest, b""):
+                        digest.update(piece)
+                        await writer.write(piece)
+                await self._publish(temporary, digest.hexdigest())
+        except BaseException:
+            await self._discard(temporary)
+            raise
+        return digest.hexdigest()
 
     async def put_stream(
         self,
@@ -191,6 +226,18 @@ class Blobs:
     async def _discard(self, temporary: str) -> None:
         with suppress(FileNotFoundError, obstore.exceptions.BaseError):
             await obstore.delete_async(self._store, temporary)
+
+
+def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in larger pieces: each one is a write, and a step to a thread and back."""
+    gathered = bytearray()
+    for part in parts:
+        gathered += part
+        if len(gathered) >= PIECE_BYTES:
+            yield bytes(gathered)
+            gathered.clear()
+    if gathered:
+        yield bytes(gathered)
 
 
 def _sync(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Fakes that ship with the product, proven against the real thing by the congruence suite."""
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -161,6 +161,10 @@ class MemoryBlobs:
         name = hashlib.sha256(data).hexdigest()
         self.content[name] = bytes(data)
         return name
+
+    async def put_parts(self, parts: Iterable[bytes]) -> str:
+        """As `Blobs.put_parts`."""
+        return await self.put(b"".join(parts))
 
     async def get(self, name: str) -> bytes:
         """As `Blobs.get`."""

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from contracts.artifacts import ParsedDocument, embedded_text
+from contracts.artifacts import embedded_text
 from eval.bench.report import Row
 from eval.corpus import documents
 from kernel.db import pool, queries
@@ -122,7 +122,8 @@ async def _one(
     path: tuple[Path, str], cell: ParseCell, embedder: Any, vectors: Any, options: Cut
 ) -> int:
     """One document through the functions of the line."""
-    parsed: ParsedDocument = (await cell.parse(*path)).document
+    with await cell.parse(*path) as outcome:
+        parsed = outcome.document
     scan(parsed.markdown, parsed.hidden, parsed.meta.title, default_ruleset())
     body, meta, _ = canonical(parsed, path[0].stem)
     scan(body, (), meta.title, default_ruleset())

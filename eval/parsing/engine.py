@@ -27,7 +27,8 @@ _MIB = 1024 * 1024
 class Run(NamedTuple):
     """One document: `answer` of the worker; wall and processor seconds; peak memory in MiB.
 
-    `beside_mib`: peak of the worker itself before it answers, where `peak_mib` leaves it out.
+    `beside_mib`: peak of the worker itself, where `peak_mib` leaves it out; `together_mib`: of all
+    at the same time, as far as it was seen.
     """
 
     answer: dict[str, Any]
@@ -35,6 +36,7 @@ class Run(NamedTuple):
     cpu_seconds: float
     peak_mib: float
     beside_mib: float = 0.0
+    together_mib: float = 0.0
 
     @property
     def text(self) -> str:
@@ -102,8 +104,8 @@ class Engine:
             }
         else:
             answer = json.loads(line)
-        beside = float(answer.get("beside_mib", 0.0))
-        return Run(answer, seconds, watch.cpu_seconds, watch.peak / _MIB, beside)
+        peaks = (watch.peak / _MIB, watch.beside / _MIB, watch.together / _MIB)
+        return Run(answer, seconds, watch.cpu_seconds, *peaks)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -123,7 +125,7 @@ class _Watch(threading.Thread):
         self._done = threading.Event()
         self._before = {p.pid: _cpu(p) for p in self._all()}
         self._after: dict[int, float] = {}
-        self.peak = 0.0
+        self.peak = self.beside = self.together = 0.0
         for process in self._all():
             _forget_peak(process.pid)
 
@@ -154,12 +156,17 @@ class _Watch(threading.Thread):
         return not (self._children_only and process == self._root)
 
     def _look(self) -> None:
-        total = 0.0
+        counted = beside = 0.0
         for process in self._all():
             with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss if self._counts(process) else 0
+                size = float(process.memory_info().rss)
+                if self._counts(process):
+                    counted += size
+                else:
+                    beside += size
                 self._after[process.pid] = _cpu(process)
-        self.peak = max(self.peak, total)
+        self.peak, self.beside = max(self.peak, counted), max(self.beside, beside)
+        self.together = max(self.together, counted + beside)
 
 
 def _cpu(process: psutil.Process) -> float:

@@ -38,6 +38,7 @@ class Row:
     cpu_seconds: float
     peak_mib: float
     beside_mib: float = 0.0
+    together_mib: float = 0.0
     load_seconds: tuple[float, float] = (0.0, 0.0)
     scores: dict[str, float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
@@ -103,13 +104,19 @@ def decoding(cases: Sequence[Case], engine: str) -> Iterator[Row]:
             yield _row("encodings", engine, case, [run], (0.0, 0.0), scores, mode=mode)
 
 
-def outcomes(
-    kind: str, cases: Sequence[Case], engine: str, *, timeout: float = 300
-) -> Iterator[Row]:
+def outcomes(kind: str, cases: Sequence[Case], engine: str) -> Iterator[Row]:
     """What becomes of broken files, in one process that must live on."""
-    with Engine(engine, timeout=timeout) as converter:
+    with Engine(engine) as converter:
         for case in cases:
             yield _row(kind, engine, case, [converter.ask(case.path)], (0.0, 0.0), {})
+
+
+def costs(kind: str, cases: Sequence[Case], engine: str, *, timeout: float) -> Iterator[Row]:
+    """What large files cost, each in a fresh process; their texts stay where they are."""
+    for case in cases:
+        with Engine(engine, timeout=timeout) as converter:
+            run = converter.ask(case.path, long=True)
+            yield _row(kind, engine, case, [run], (0.0, 0.0), {})
 
 
 def by_format(cases: Iterable[Case]) -> dict[str, list[Case]]:
@@ -185,6 +192,7 @@ def _row(
         cpu_seconds=median(run.cpu_seconds for run in runs),
         peak_mib=max(run.peak_mib for run in runs),
         beside_mib=max(run.beside_mib for run in runs),
+        together_mib=max(run.together_mib for run in runs),
         load_seconds=load,
         scores=scores,
         notes=said | notes,

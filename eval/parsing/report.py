@@ -126,16 +126,28 @@ def decoding(rows: Sequence[Row]) -> str:
 
 def outcomes(rows: Sequence[Row]) -> str:
     """One line a file."""
-    lines = [
-        ["file", "outcome", "seconds", "cpu s", "peak MiB", "beside MiB", "characters", "reason"]
-    ]
+    lines = [["file", "outcome", "seconds", "cpu s", "peak MiB", "characters", "reason"]]
     for row in rows:
         lines.append([
             row.name, row.error or "parsed", f"{row.seconds:.2f}", f"{row.cpu_seconds:.2f}",
-            f"{row.peak_mib:.0f}", f"{row.beside_mib:.0f}", str(len(row.text)), row.reason[:60],
+            f"{row.peak_mib:.0f}", str(len(row.text)), row.reason[:60],
         ])  # fmt: skip
     unclean = [r for r in rows if r.error and not clean(r.error)]
     return table(lines) + f"\nneither parsed nor cleanly refused: {len(unclean)} of {len(rows)}\n"
+
+
+def costs(rows: Sequence[Row]) -> str:
+    """What large files cost: memory of the child, of the process beside it, and of both."""
+    lines = [
+        ["file", "MB", "outcome", "seconds", "cpu s", "child MiB", "beside MiB", "together MiB"]
+    ]
+    for row in rows:
+        lines.append([
+            row.name, f"{row.bytes / 1e6:.0f}", row.error or "parsed", f"{row.seconds:.0f}",
+            f"{row.cpu_seconds:.0f}", f"{row.peak_mib:.0f}", f"{row.beside_mib:.0f}",
+            f"{row.together_mib:.0f}",
+        ])  # fmt: skip
+    return table(lines)
 
 
 def clean(error: str) -> bool:

@@ -7,7 +7,6 @@ Imports only the standard library, so that the peers' interpreter can run it as 
 import importlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,34 +24,25 @@ def ours() -> Convert:
     from kernel.errors import Refusal
     from kernel.media import SNIFF_BYTES, sniff
     from services.converter.cell import ParseCell
-    from services.converter.domain import canonical
     from services.converter.settings import ConverterSettings
 
     runner = asyncio.Runner()
     cell = ParseCell(ConverterSettings())
 
-    async def parse(path: Path, children: int) -> Answer:
+    async def parse(path: Path, children: int, long: bool = False) -> Answer:
         with path.open("rb") as file:
             media_type = sniff(file.read(SNIFF_BYTES), path.name)
-        outcome = await cell.parse(path, media_type)
-        body, meta, spans = canonical(outcome.document, path.stem)
-        for attached, data in zip(outcome.document.attachments, outcome.files, strict=True):
-            body += await child(attached.name, data, children - 1)
-        return {
-            "text": body,
-            "pages": meta.pages,
-            "title": meta.title,
-            "language": meta.language,
-            "media_type": media_type,
-            "parser": outcome.parser,
-            # Before the answer is written: that costs memory of its own.
-            "beside_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "warnings": outcome.warnings,
-            "missing_pages": outcome.missing_pages,
-            "hidden": len(outcome.document.hidden),
-            "spans": [(s.byte_start, s.byte_end, s.place.page) for s in spans],
-            "attachments": len(outcome.files),
-        }
+        with tempfile.TemporaryDirectory() as folder, await cell.parse(path, media_type) as parsed:
+            stored = Path(folder) / "parsed"
+            with stored.open("wb") as file:
+                file.writelines(parsed.to_bytes())
+            with await cell.canonical(stored, path.stem) as body:
+                answer = _told(parsed, body, long=long)
+            answer["media_type"] = media_type
+            named = zip(parsed.head.attachments, parsed.files, strict=True)
+            for attached, pieces in named if not long else ():
+                answer["text"] += await child(attached.name, b"".join(pieces), children - 1)
+            return answer
 
     async def child(name: str, data: bytes, depth: int) -> str:
         if depth < 0:
@@ -67,11 +57,31 @@ def ours() -> Convert:
 
     def convert(request: dict[str, Any]) -> Answer:
         try:
-            return runner.run(parse(Path(request["path"]), request.get("children", 0)))
+            path, children = Path(request["path"]), request.get("children", 0)
+            return runner.run(parse(path, children, request.get("long", False)))
         except Refusal as refusal:
             return {"error": refusal.code, "reason": refusal.reason}
 
     return convert
+
+
+def _told(parsed: Any, body: Any, *, long: bool) -> Answer:
+    """What is measured of a parse and its body; of a `long` one not the text, only its size."""
+    spans = [] if long else json.loads(b"".join(body.places("0" * 64)))["spans"]
+    notes = parsed.head.notes
+    return {
+        "text": "" if long else b"".join(body.to_bytes()).decode(),
+        "size": sum(len(piece) for piece in body.to_bytes()),
+        "pages": body.meta.pages,
+        "title": body.meta.title,
+        "language": body.meta.language,
+        "parser": parsed.parser,
+        "warnings": notes.warnings,
+        "missing_pages": notes.missing_pages,
+        "hidden": parsed.hidden,
+        "spans": [(s["byte_start"], s["byte_end"], s["place"]["page"]) for s in spans],
+        "attachments": len(parsed.files),
+    }
 
 
 def docling() -> Convert:

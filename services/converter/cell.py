@@ -1,4 +1,4 @@
-"""One warm child process that parses untrusted documents, watched and replaced by its parent."""
+"""One warm child process for untrusted documents, watched and replaced by its parent."""
 
 import asyncio
 import contextlib
@@ -8,20 +8,20 @@ import re
 import signal
 import sys
 import tempfile
-from hashlib import sha256
-from itertools import accumulate, pairwise
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, Self, TypeVar
 
 import psutil
-from pydantic import ValidationError
 
 from contracts.artifacts import ParsedDocument
-from contracts.events import Reading
 from kernel.errors import Refusal, Retry
 from kernel.media import SUPPORTED
+from services.converter.answer import Answer
 from services.converter.child import NO_ROOM, PART, READY
+from services.converter.language import Policy
+from services.converter.outcome import BodyOutcome, ParseOutcome, recalled
 from services.converter.parsers import parser_for
 from services.converter.settings import ConverterSettings, Limits
 
@@ -30,25 +30,12 @@ _POLL_SECONDS = 0.1
 _START_SECONDS = 120
 _HEADER_BYTES = 1024 * 1024
 _FATAL = frozenset({"parse-crash", "parse-memory"})
-_BROKEN = (OSError, EOFError, ValueError, TypeError, asyncio.LimitOverrunError)
-
-
-class ParseOutcome(NamedTuple):
-    """`parser`: what made the text, engine and version; the rest but `files`: for the journal.
-
-    `files` are the bytes of `document.attachments`, in their order.
-    """
-
-    document: ParsedDocument
-    parser: str
-    warnings: tuple[str, ...]
-    missing_pages: tuple[int, ...] = ()
-    readings: tuple[Reading, ...] = ()
-    files: tuple[bytes, ...] = ()
+_BROKEN = (OSError, EOFError, KeyError, ValueError, TypeError, asyncio.LimitOverrunError)
+_ANSWER = "answer"
 
 
 class ParseCell:
-    """Parses one document at a time in a child process; callers queue.
+    """Parses, and makes bodies of parses, one document at a time in a child process; callers queue.
 
     The child is started with the first document, kept warm, and replaced after
     `limits.recycle_after` documents, when it has grown, and after every failure of its own. A
@@ -84,24 +71,48 @@ class ParseCell:
         """Name of the parser that `parse` will use: part of the key of a parse cache."""
         return parser_for(media_type, self._options)
 
-    async def parse(self, path: Path, media_type: str) -> ParseOutcome:
-        """Parse the file at `path`.
+    async def parse(
+        self, path: Path, media_type: str, policy: Policy | None = None
+    ) -> ParseOutcome:
+        """Parse the file at `path`, and judge its language if there is a `policy`.
 
         Raises:
             Refusal: `empty-document`, `too-large`, `unsupported-media-type`,
                 `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-many-pages`,
-                `too-deep`, `invalid-encoding`, `no-text`, `parse-timeout`, `parse-memory`,
-                `parse-crash`.
+                `too-deep`, `invalid-encoding`, `no-text`, `language-not-accepted`,
+                `parse-timeout`, `parse-memory`, `parse-crash`.
             Retry: the parser cannot start, or the disk is full.
         """
         request = {
+            "task": "parse",
             "path": self._admitted(path, media_type),
             "media_type": media_type,
             "options": self._options.model_dump(mode="json"),
+            "policy": policy.told if policy else None,
         }
-        async with self._turn:
-            reply = await self._ask(request)
-        return _outcome(reply, self.parser_for(media_type))
+        answer, parser = await self._ask(request), self.parser_for(media_type)
+        return await asyncio.to_thread(_made, ParseOutcome, answer, parser)
+
+    async def recall(self, path: Path) -> ParsedDocument:
+        """A parse that was stored at `path`, without its text.
+
+        Raises:
+            Refusal: `parse-timeout`, `parse-memory`, `parse-crash`.
+            Retry: as `parse`.
+        """
+        answer = await self._ask({"task": "recall", "path": _whole(path)})
+        with answer:
+            return recalled(answer)
+
+    async def canonical(self, path: Path, fallback_title: str) -> BodyOutcome:
+        """The body of the parse at `path`, as `domain.canonical` makes it.
+
+        Raises:
+            Refusal: as `recall`.
+            Retry: as `parse`.
+        """
+        request = {"task": "canonical", "path": _whole(path), "title": fallback_title}
+        return _made(BodyOutcome, await self._ask(request))
 
     def _admitted(self, path: Path, media_type: str) -> str:
         size = path.stat().st_size
@@ -111,29 +122,32 @@ class ParseCell:
             raise Refusal("too-large", f"{size} bytes, at most {self._limits.file_bytes}")
         if media_type not in SUPPORTED:
             raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
-        return str(path.resolve())
+        return _whole(path)
 
-    async def _ask(self, request: dict[str, Any]) -> "_Reply":
-        child = await self._ready()
-        used = child.served > 0
-        try:
-            return await self._try(child, request)
-        except Refusal as refusal:
-            if not used or refusal.code not in _FATAL:
-                raise
-        return await self._try(await self._ready(), request)
+    async def _ask(self, request: dict[str, Any]) -> Answer:
+        async with self._turn:
+            child = await self._ready()
+            used = child.served > 0
+            try:
+                return await self._try(child, request)
+            except Refusal as refusal:
+                if not used or refusal.code not in _FATAL:
+                    raise
+            return await self._try(await self._ready(), request)
 
-    async def _try(self, child: "_Child", request: dict[str, Any]) -> "_Reply":
+    async def _try(self, child: "_Child", request: dict[str, Any]) -> Answer:
         """One attempt; a child that did not answer properly is never used again."""
         healthy = False
         try:
-            reply = await child.ask(request, self._limits)
-            if reply.header.get("code") == NO_ROOM:
-                raise Retry(f"parsing: {reply.header.get('reason', 'no room')}")
-            if reply.header.get("code") in _FATAL:
-                raise _refusal(reply.header)
+            header, answer = await child.ask(request, self._limits)
+            if header.get("code") == NO_ROOM:
+                raise Retry(f"parsing: {header.get('reason', 'no room')}")
+            if header.get("code") in _FATAL:
+                raise _refusal(header)
             healthy = not child.grown(self._limits)
-            return reply
+            if answer is None:
+                raise _refusal(header)
+            return answer
         finally:
             if not healthy:
                 await self._drop()
@@ -151,33 +165,21 @@ class ParseCell:
             await asyncio.shield(child.end())
 
 
-class _Reply(NamedTuple):
-    header: dict[str, Any]
-    payload: bytes
+def _whole(path: Path) -> str:
+    """As the child can open it, who is in another folder."""
+    return str(path.resolve())
 
 
-def _outcome(reply: _Reply, parser: str) -> ParseOutcome:
+Outcome = TypeVar("Outcome")
+
+
+def _made(kind: Callable[..., Outcome], answer: Answer, *more: Any) -> Outcome:
     """What the child says is checked: it may have been taken over by a document."""
-    if "code" in reply.header:
-        raise _refusal(reply.header)
     try:
-        header, payload = reply.header, memoryview(reply.payload)
-        sizes = [int(size) for size in header.get("files", ())]
-        at = len(payload) - sum(sizes)
-        document = ParsedDocument.model_validate_json(bytes(payload[:at]))
-        files = tuple(bytes(payload[at + a : at + b]) for a, b in pairwise(accumulate([0, *sizes])))
-        if [a.sha256 for a in document.attachments] != [sha256(f).hexdigest() for f in files]:
-            raise ValueError("other files than the document names")
-        return ParseOutcome(
-            document,
-            parser,
-            warnings=tuple(str(warning)[:300] for warning in header["warnings"][:100]),
-            missing_pages=tuple(int(n) for n in header.get("missing_pages", ())),
-            readings=tuple(Reading.model_validate(r) for r in header.get("readings", ())),
-            files=files,
-        )
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        raise Refusal("parse-crash", "the parser's answer makes no sense") from error
+        return kind(answer, *more)
+    except BaseException:
+        answer.close()
+        raise
 
 
 def _refusal(header: dict[str, Any]) -> Refusal:
@@ -235,34 +237,51 @@ class _Child:
     def alive(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, request: dict[str, Any], limits: Limits) -> _Reply:
-        """Send `request`, return the answer.
+    async def ask(
+        self, request: dict[str, Any], limits: Limits
+    ) -> tuple[dict[str, Any], Answer | None]:
+        """Send `request`, return the header of the answer and, if all went well, the answer.
 
         Raises:
             Refusal: `parse-timeout`, `parse-memory` or `parse-crash`; the child is unusable then.
         """
+        # Opened before the child knows it, and without a name afterwards: it stays what it is.
+        path = Path(self._home.name) / _ANSWER
+        file = await asyncio.to_thread(path.open, "w+b")
+        answer: Answer | None = None
+        try:
+            header = await self._header({**request, "answer": str(path)}, limits)
+            self.served += 1
+            if "code" not in header:
+                answer = _answer(header, file, limits.output_bytes)
+            return header, answer
+        except _BROKEN as error:
+            raise await self._fate() from error
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+            if answer is None:
+                file.close()
+
+    async def _header(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
         now = asyncio.get_running_loop().time
         self._advanced = started = now()
-        answer = asyncio.ensure_future(self._exchange(request, limits.output_bytes))
+        reply = asyncio.ensure_future(self._exchange(request))
         try:
-            while not answer.done():
+            while not reply.done():
                 if self._memory() > limits.memory_bytes:
                     raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
                 if now() - self._advanced > limits.wall_seconds:
                     raise Refusal("parse-timeout", f"nothing done for {limits.wall_seconds} s")
                 if now() - started > limits.total_seconds:
                     raise Refusal("parse-timeout", f"over {limits.total_seconds} s")
-                await asyncio.wait({answer}, timeout=_POLL_SECONDS)
-            self.served += 1
-            return answer.result()
-        except _BROKEN as error:
-            raise await self._fate() from error
+                await asyncio.wait({reply}, timeout=_POLL_SECONDS)
+            return reply.result()
         finally:
-            answer.cancel()
+            reply.cancel()
             with contextlib.suppress(asyncio.CancelledError, *_BROKEN):
-                await answer
+                await reply
 
-    async def _exchange(self, request: dict[str, Any], most: int) -> _Reply:
+    async def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         await self._process.stdin.drain()
@@ -270,11 +289,10 @@ class _Child:
             self._advanced = asyncio.get_running_loop().time()
             # A child that says nothing else must not keep us from looking at the clock.
             await asyncio.sleep(0)
-        header = json.loads(line)
-        size = int(header.get("size", -1)) if isinstance(header, dict) else -1
-        if not 0 <= size <= most:
-            raise ValueError("no header, or too large an answer")
-        return _Reply(header, await self._process.stdout.readexactly(size))
+        header: Any = json.loads(line)
+        if not isinstance(header, dict):
+            raise ValueError("no header")
+        return header
 
     def _memory(self) -> int:
         """Resident bytes of the child and of the programs it runs."""
@@ -306,6 +324,13 @@ class _Child:
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
         await asyncio.to_thread(self._home.cleanup)
+
+
+def _answer(header: dict[str, Any], file: BinaryIO, most: int) -> Answer:
+    sizes = [int(size) for size in header["sizes"]]
+    if sum(sizes) > most:
+        raise ValueError("too large an answer")
+    return Answer(file, sizes)
 
 
 def _environment(home: str) -> dict[str, str]:

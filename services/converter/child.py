@@ -1,13 +1,14 @@
-"""The child process that parses: it gives up what it does not need, then serves its parent.
+"""The child process that works on what strangers wrote: it gives up what it does not need, then
+serves its parent.
 
 `python -m services.converter.child MEMORY_BYTES CPU_SECONDS` says `ready` on stdout. Each request
-is one line of JSON on stdin; the answer is a line `part` for each part that is finished (at most
-one a second), then one JSON header line and `size` bytes: a `ParsedDocument`, then the `files`.
+is one line of JSON on stdin, `{"task", "path", "answer", …}`; the answer is a line `part` for each
+part of the document that is finished (at most one a second), then one line of JSON, with the
+`sizes` of what was written into the file `answer`, or with a `code` and a `reason`.
 """
 
 import ctypes
 import errno
-import hashlib
 import json
 import logging
 import math
@@ -22,11 +23,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from contracts.artifacts import Attachment
+from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
+from services.converter.answer import Parts, write
+from services.converter.language import Policy
 from services.converter.parsing.result import Parse
 from services.converter.progress import listen
 from services.converter.settings import ParseOptions
+from services.converter.work import body_parts, head_of, parse_parts
 
 Parser = Callable[[Path, str, ParseOptions], Parse]
 
@@ -83,12 +87,13 @@ def _serve(parse: Parser, out: BinaryIO, cpu_seconds: int) -> None:
     listen(_Advance(out, cpu_seconds))
     for line in sys.stdin.buffer:
         _grant(cpu_seconds)
-        header, payload = _answer(parse, json.loads(line))
-        out.write(json.dumps({**header, "size": len(payload)}).encode() + b"\n" + payload)
+        header = _answer(parse, json.loads(line))
+        out.write(json.dumps(header).encode() + b"\n")
         out.flush()
         if header.get("code") in {"parse-memory", "parse-crash"}:
             # After a failed allocation nothing in this process can be trusted.
             return
+        _give_back()
 
 
 class _Advance:
@@ -114,38 +119,40 @@ def _grant(cpu_seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, resource.RLIM_INFINITY))
 
 
-def _answer(parse: Parser, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Header and payload; reasons never hold text of the document."""
-    options = ParseOptions.model_validate(request["options"])
+def _give_back() -> None:
+    """Return memory that is free to the system: the next document may be hours away."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
+def _answer(parse: Parser, request: dict[str, Any]) -> dict[str, Any]:
+    """The header; reasons never hold text of the document."""
     try:
-        parsed = parse(Path(request["path"]), request["media_type"], options)
+        parts = _parts(parse, request)
+        with Path(request["answer"]).open("r+b") as file:
+            return {"sizes": write(file, parts)}
     except Refusal as refusal:
-        return {"code": refusal.code, "reason": refusal.reason}, b""
+        return {"code": refusal.code, "reason": refusal.reason}
     except MemoryError:
-        return {"code": "parse-memory", "reason": "an allocation failed"}, b""
+        return {"code": "parse-memory", "reason": "an allocation failed"}
     except RecursionError:
-        return {"code": "too-deep", "reason": "nested too deeply"}, b""
+        return {"code": "too-deep", "reason": "nested too deeply"}
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library raise
         full = isinstance(error, OSError) and error.errno in _NO_ROOM
-        return {"code": NO_ROOM if full else "parse-crash", "reason": _where(error)}, b""
-    return _reply(parsed)
+        return {"code": NO_ROOM if full else "parse-crash", "reason": _where(error)}
 
 
-def _reply(parsed: Parse) -> tuple[dict[str, Any], bytes]:
-    attachments = tuple(
-        Attachment(
-            name=file.name, sha256=hashlib.sha256(file.data).hexdigest(), size_bytes=len(file.data)
-        )
-        for file in parsed.files
-    )
-    document = parsed.document.model_copy(update={"attachments": attachments})
-    header = {
-        "warnings": parsed.warnings,
-        "missing_pages": parsed.missing_pages,
-        "readings": [reading.model_dump() for reading in parsed.readings],
-        "files": [len(file.data) for file in parsed.files],
-    }
-    return header, b"".join([document.to_bytes(), *(file.data for file in parsed.files)])
+def _parts(parse: Parser, request: dict[str, Any]) -> Parts:
+    path = Path(request["path"])
+    if request["task"] == "parse":
+        options = ParseOptions.model_validate(request["options"])
+        policy = Policy.of_told(request["policy"]) if request["policy"] else None
+        return parse_parts(parse(path, request["media_type"], options), policy)
+    document = ParsedDocument.model_validate_json(path.read_bytes())
+    if request["task"] == "recall":
+        return [[head_of(document).to_bytes()]]
+    return body_parts(document, request["title"])
 
 
 def _where(error: Exception) -> str:

@@ -28,12 +28,6 @@ class Canonical(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def labelled(document: ParsedDocument, *, language: str, parser: str) -> ParsedDocument:
-    """The parse with what only its caller knows: the judged language and who parsed it."""
-    meta = document.meta.model_copy(update={"language": language, "parser": parser})
-    return document.model_copy(update={"meta": meta})
-
-
 def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     r"""The body of a document, its metadata and its places.
 

@@ -1,12 +1,11 @@
 """What the converter does on events: parse what came in, make canonical what was found clean."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from contracts.artifacts import ParsedDocument, ParseNotes, SpanMap
+from contracts.artifacts import ParsedDocument
 from contracts.events import (
     Converted,
     DocumentReceived,
@@ -19,9 +18,9 @@ from contracts.events import (
 from kernel.errors import Refusal
 from kernel.media import lie
 from kernel.projects import Streams, project_settings
-from services.converter.cell import ParseOutcome
-from services.converter.domain import CONVERTER, canonical, labelled
-from services.converter.language import Policy, judge
+from services.converter.domain import CONVERTER
+from services.converter.language import Policy
+from services.converter.outcome import BodyOutcome, ParseOutcome
 from services.converter.settings import ConverterSettings
 
 Received = Callable[[Event], Awaitable[DocumentReceived]]
@@ -29,13 +28,17 @@ Received = Callable[[Event], Awaitable[DocumentReceived]]
 
 class Blobs(Protocol):
     async def put(self, data: bytes) -> str: ...
-    async def get(self, name: str) -> bytes: ...
+    async def put_parts(self, parts: Iterable[bytes]) -> str: ...
     def local_path(self, name: str) -> AbstractAsyncContextManager[Path]: ...
 
 
 class Cell(Protocol):
     def parser_for(self, media_type: str) -> str: ...
-    async def parse(self, path: Path, media_type: str) -> ParseOutcome: ...
+    async def parse(
+        self, path: Path, media_type: str, policy: Policy | None = None
+    ) -> ParseOutcome: ...
+    async def recall(self, path: Path) -> ParsedDocument: ...
+    async def canonical(self, path: Path, fallback_title: str) -> BodyOutcome: ...
 
 
 class Cache(Protocol):
@@ -56,79 +59,75 @@ async def on_document_received(
     policy = Policy.of(settings.accepted, await project_settings(log, event.project))
     parser, options = cell.parser_for(event.media_type), policy.cache_key
     known = await cache.get(event.source_id, parser, options)
-    if known is not None:
-        document = await _stored(blobs, known)
-        if document is not None:
-            return [_parsed(event, known, parser, document, reused=True)]
     try:
+        if known is not None:
+            head = await _stored(blobs, cell, known)
+            if head is not None:
+                return [_parsed(event, known, parser, head, reused=True)]
         async with blobs.local_path(event.source_id) as path:
-            outcome = await cell.parse(path, event.media_type)
-        # Before anything is written: of a refused language no text may stay.
-        judged = await asyncio.to_thread(
-            judge, outcome.document.markdown, policy.accepted, check=policy.check
-        )
+            outcome = await cell.parse(path, event.media_type, policy)
+        with outcome:
+            for file in outcome.files:
+                await blobs.put_parts(file)
+            parsed_sha256 = await blobs.put_parts(outcome.to_bytes())
     except Refusal as refusal:
         return [_failed(event, refusal)]
-    notes = ParseNotes(
-        warnings=(*outcome.warnings, *judged.warnings),
-        shares=judged.shares,
-        missing_pages=outcome.missing_pages,
-        readings=outcome.readings,
-    )
-    document = labelled(
-        outcome.document.model_copy(update={"notes": notes}),
-        language=judged.language,
-        parser=outcome.parser,
-    )
-    for data in outcome.files:
-        await blobs.put(data)
-    parsed_sha256 = await blobs.put(document.to_bytes())
     await cache.put(event.source_id, parser, options, parsed_sha256)
-    return [_parsed(event, parsed_sha256, parser, document)]
+    return [_parsed(event, parsed_sha256, parser, outcome.head)]
 
 
-async def on_scan_verdict(event: ScanVerdict, *, blobs: Blobs, received: Received) -> list[Event]:
+async def on_scan_verdict(
+    event: ScanVerdict, *, blobs: Blobs, cell: Cell, received: Received
+) -> list[Event]:
     """Converted, for a clean parse; a verdict on anything else is not the converter's matter."""
     if event.subject != "parsed" or event.verdict != "clean":
         return []
-    return await _converted(event, event.text_sha256, blobs, received)
+    return await _converted(event, event.text_sha256, blobs, cell, received)
 
 
-async def on_released(event: Released, *, blobs: Blobs, received: Received) -> list[Event]:
+async def on_released(
+    event: Released, *, blobs: Blobs, cell: Cell, received: Received
+) -> list[Event]:
     """Converted, for a parse that a person released."""
     if event.subject != "parsed":
         return []
-    return await _converted(event, event.text_sha256, blobs, received)
+    return await _converted(event, event.text_sha256, blobs, cell, received)
 
 
 async def _converted(
-    event: Event, text_sha256: str, blobs: Blobs, received: Received
+    event: Event, text_sha256: str, blobs: Blobs, cell: Cell, received: Received
 ) -> list[Event]:
-    parsed = ParsedDocument.model_validate_json(await blobs.get(text_sha256))
     fallback = PurePosixPath((await received(event)).name).stem
-    body, meta, spans = await asyncio.to_thread(canonical, parsed, fallback)
-    if not body:
-        return [_failed(event, Refusal("empty-document", "the document has no text"))]
-    data = body.encode()
-    body_sha256 = await blobs.put(data)
-    places = SpanMap(body_sha256=body_sha256, spans=spans)
+    try:
+        async with blobs.local_path(text_sha256) as path:
+            outcome = await cell.canonical(path, fallback)
+        with outcome:
+            if not outcome.size_bytes:
+                raise Refusal("empty-document", "the document has no text")
+            body_sha256 = await blobs.put_parts(outcome.to_bytes())
+            meta_sha256 = await blobs.put(outcome.meta.to_bytes())
+            places = outcome.places(body_sha256) if outcome.has_places else None
+            spans_sha256 = await blobs.put_parts(places) if places else None
+    except Refusal as refusal:
+        return [_failed(event, refusal)]
     return [
         Converted(
             **event.ids,
             body_sha256=body_sha256,
-            meta_sha256=await blobs.put(meta.to_bytes()),
-            body_bytes=len(data),
+            meta_sha256=meta_sha256,
+            body_bytes=outcome.size_bytes,
             converter=CONVERTER,
-            language=meta.language,
-            spans_sha256=await blobs.put(places.to_bytes()) if spans else None,
+            language=outcome.meta.language,
+            spans_sha256=spans_sha256,
         )
     ]
 
 
-async def _stored(blobs: Blobs, sha256: str) -> ParsedDocument | None:
-    """A cached parse; None if an erasure took it."""
+async def _stored(blobs: Blobs, cell: Cell, sha256: str) -> ParsedDocument | None:
+    """A cached parse without its text; None if an erasure took it."""
     try:
-        return ParsedDocument.model_validate_json(await blobs.get(sha256))
+        async with blobs.local_path(sha256) as path:
+            return await cell.recall(path)
     except FileNotFoundError:
         return None
 

@@ -1,7 +1,7 @@
 """Language policy: accepted, refused, or taken in as `unknown` with a warning."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kernel.errors import Refusal
 from kernel.language import ACCEPTED, BOSNIAN, UNKNOWN, Identified, identify, prose
@@ -37,6 +37,16 @@ class Policy:
         chosen = project.accepted_languages
         accepted = installation if chosen is None else frozenset(chosen)
         return cls(accepted, project.language_check)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As JSON; the inverse of `of_told`."""
+        return {"accepted": sorted(self.accepted), "check": self.check}
+
+    @classmethod
+    def of_told(cls, told: dict[str, Any]) -> "Policy":
+        """A policy that was told another process."""
+        return cls(frozenset(told["accepted"]), bool(told["check"]))
 
     @property
     def cache_key(self) -> str:

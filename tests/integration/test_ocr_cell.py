@@ -45,13 +45,13 @@ async def test_a_scan_in_two_scripts_is_read_page_by_page(cell: ParseCell, tmp_p
     markdown = found.document.markdown
     assert "Сваки члан добија један" in markdown
     assert "vor Ende März" in markdown
-    assert [reading.page for reading in found.readings] == [1, 2]
-    cyrillic, latin = found.readings
+    assert [reading.page for reading in found.head.notes.readings] == [1, 2]
+    cyrillic, latin = found.head.notes.readings
     assert cyrillic.engine == "tesseract"
     assert cyrillic.scores["rapidocr"] < 0.2 < 0.8 < cyrillic.scores["tesseract"]
     assert min(latin.scores.values()) > 0.8
     assert {span.place.page for span in found.document.spans} == {1, 2}
-    assert any("read by tesseract and rapidocr" in warning for warning in found.warnings)
+    assert any("read by tesseract and rapidocr" in warning for warning in found.head.notes.warnings)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -74,7 +74,7 @@ async def test_a_picture_is_a_document(cell: ParseCell, tmp_path: Path) -> None:
     found = await cell.parse(path, PNG)
     assert found.document.markdown.startswith("# Poročilo\n\nSvet objavi")
     assert found.parser == cell.parser_for(PNG)
-    assert [reading.page for reading in found.readings] == [1]
+    assert [reading.page for reading in found.head.notes.readings] == [1]
     again = await cell.parse(path, PNG)
     assert again.document == found.document
 

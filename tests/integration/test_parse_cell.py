@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from kernel.errors import Refusal, Retry
 from kernel.media import DOCX, HTML, MARKDOWN, OLE_MAGIC, PDF, PLAIN, SUPPORTED
-from services.converter.cell import ParseCell, ParseOutcome
+from services.converter.cell import ParseCell
+from services.converter.outcome import ParseOutcome
 from services.converter.settings import ConverterSettings
 
 HOSTILE = "tests.integration.hostile_child"

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from eval.parsing.made import hostile, office, pdf, web
+from eval.parsing.made.big import write_big
 from eval.parsing.made.model import (
     Block,
     Grid,
@@ -24,7 +25,6 @@ from eval.parsing.sets import Case
 
 Writer = Callable[[Made, Path], None]
 
-_BIG = frozenset({"pages", "rows"})
 _SOME = ("en", "ru", "sr-Latn")
 
 
@@ -58,17 +58,9 @@ def broken(folder: Path) -> list[Case]:
     return [Case(path.name, path, path.suffix[1:]) for path in hostile.write_hostile(folder)]
 
 
-def big(folder: Path) -> list[Case]:
-    """A PDF of 1,000 pages, a CSV of 200 MB, a workbook of 200,000 rows."""
-    document = report(WORDS[0])
-    pages = replace(document, name="pages", blocks=document.blocks * 500, footnote="")
-    pdf.write_pdf(pages, folder / "pages.pdf")
-    line = ",".join(("42", "plain words of a cell", "2024-01-15", "3.25")) + "\n"
-    with (folder / "rows.csv").open("w", encoding="utf-8") as file:
-        file.write("number,text,day,price\n")
-        file.writelines([line] * (200_000_000 // len(line)))
-    office.write_rows(folder / "rows.xlsx", 200_000)
-    return [Case(p.name, p, p.suffix[1:]) for p in sorted(folder.iterdir()) if p.stem in _BIG]
+def big(folder: Path, names: frozenset[str] = frozenset()) -> list[Case]:
+    """Large files of all kinds, or those of these names."""
+    return [Case(p.name, p, p.suffix[1:]) for p in write_big(folder, names)]
 
 
 def _html_in(charset: str) -> Writer:

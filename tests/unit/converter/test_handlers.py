@@ -1,16 +1,15 @@
 """What the converter answers to events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile
 from uuid import uuid4
 
 import pytest
 
 from contracts.artifacts import (
-    Attachment,
     BodyMeta,
     HiddenText,
     ParsedDocument,
@@ -31,10 +30,14 @@ from contracts.events import (
 from kernel.errors import Refusal, Retry
 from kernel.log import Pending
 from kernel.media import MARKDOWN
-from kernel.testing import MemoryLog
-from services.converter.cell import ParseOutcome
+from kernel.testing import MemoryBlobs, MemoryLog
+from services.converter.answer import Answer, Parts, write
 from services.converter.handlers import on_document_received, on_released, on_scan_verdict
+from services.converter.language import Policy
+from services.converter.outcome import BodyOutcome, ParseOutcome, recalled
+from services.converter.parsing.result import File, Parse
 from services.converter.settings import ConverterSettings
+from services.converter.work import body_parts, head_of, parse_parts
 
 GERMAN = "# Bericht\n\n" + (
     "Der Ausschuss wird seinen Bericht vor Ende des Monats veröffentlichen. Alle Bürgerinnen und "
@@ -46,23 +49,16 @@ SETTINGS = ConverterSettings()
 IDS = {"project": "p", "document_id": "d" * 32, "version_id": "e" * 32, "source_id": "a" * 64}
 
 
-class MemoryBlobs:
-    def __init__(self) -> None:
-        self.data: dict[str, bytes] = {}
-
-    async def put(self, data: bytes) -> str:
-        name = sha256(data).hexdigest()
-        self.data[name] = data
-        return name
-
-    async def get(self, name: str) -> bytes:
-        if name not in self.data:
-            raise FileNotFoundError(name)
-        return self.data[name]
+class SourceBlobs(MemoryBlobs):
+    """With the bytes of the document, which nobody looks at."""
 
     @asynccontextmanager
     async def local_path(self, name: str) -> AsyncIterator[Path]:
-        yield Path("/blobs") / name
+        if name == IDS["source_id"]:
+            yield Path("/blobs") / name
+            return
+        async with super().local_path(name) as path:
+            yield path
 
 
 class MemoryCache:
@@ -77,7 +73,8 @@ class MemoryCache:
 
 
 class ScriptedCell:
-    """Parses to a given text, or fails with a given error; counts."""
+    """Parses to a given text, or fails with a given error; counts. What the child does besides
+    parsing, and what its parent makes of the answer, is the real code."""
 
     def __init__(
         self, text: str = GERMAN, error: Exception | None = None, files: tuple[bytes, ...] = ()
@@ -87,20 +84,35 @@ class ScriptedCell:
     def parser_for(self, media_type: str) -> str:
         return f"scripted-{media_type}"
 
-    async def parse(self, path: Path, media_type: str) -> ParseOutcome:
+    async def parse(
+        self, path: Path, media_type: str, policy: Policy | None = None
+    ) -> ParseOutcome:
         self.parses += 1
         if self.error:
             raise self.error
         meta = BodyMeta(title="", language="unknown", media_type=media_type, pages=2)
         hidden = (HiddenText(kind="comment", text="h"),)
-        attachments = tuple(
-            Attachment(name="a", sha256=sha256(data).hexdigest(), size_bytes=len(data))
-            for data in self.files
-        )
-        document = ParsedDocument(
-            markdown=self.text, hidden=hidden, meta=meta, attachments=attachments
-        )
-        return ParseOutcome(document, self.parser_for(media_type), ("slow",), files=self.files)
+        document = ParsedDocument(markdown=self.text, hidden=hidden, meta=meta)
+        files = tuple(File("a", data) for data in self.files)
+        parsed = Parse(document, ["slow"], files=files)
+        return ParseOutcome(answered(parse_parts(parsed, policy)), self.parser_for(media_type))
+
+    async def recall(self, path: Path) -> ParsedDocument:
+        return recalled(answered([[head_of(stored(path)).to_bytes()]]))
+
+    async def canonical(self, path: Path, fallback_title: str) -> BodyOutcome:
+        return BodyOutcome(answered(body_parts(stored(path), fallback_title)))
+
+
+def stored(path: Path) -> ParsedDocument:
+    return ParsedDocument.model_validate_json(path.read_bytes())
+
+
+def answered(parts: Parts) -> Answer:
+    file = TemporaryFile()  # noqa: SIM115 - the answer closes it
+    sizes = write(file, parts)
+    file.flush()
+    return Answer(file, sizes)
 
 
 def received(name: str = "Report 2024.md") -> DocumentReceived:
@@ -116,7 +128,7 @@ async def of_received(_: Event) -> DocumentReceived:
 
 async def receive(
     cell: ScriptedCell,
-    blobs: MemoryBlobs,
+    blobs: SourceBlobs,
     cache: MemoryCache,
     *,
     log: MemoryLog | None = None,
@@ -129,7 +141,7 @@ async def receive(
 
 
 async def test_a_document_is_parsed_and_its_language_noted() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     (event,) = await receive(ScriptedCell(), blobs, MemoryCache())
     assert isinstance(event, Parsed)
     assert (event.language, event.pages, event.warnings, event.reused) == (
@@ -138,13 +150,13 @@ async def test_a_document_is_parsed_and_its_language_noted() -> None:
         ("slow",),
         False,
     )
-    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
+    stored = ParsedDocument.model_validate_json(blobs.content[event.parsed_sha256])
     assert stored.meta.language == "de"
     assert stored.hidden[0].text == "h"
 
 
 async def test_the_same_bytes_are_parsed_once() -> None:
-    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     (first,) = await receive(cell, blobs, cache)
     (second,) = await receive(cell, blobs, cache)
     assert cell.parses == 1
@@ -155,17 +167,17 @@ async def test_the_same_bytes_are_parsed_once() -> None:
 
 
 async def test_a_cached_parse_that_was_erased_is_made_again() -> None:
-    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     await receive(cell, blobs, cache)
-    blobs.data.clear()
+    blobs.content.clear()
     (event,) = await receive(cell, blobs, cache)
     assert cell.parses == 2
     assert isinstance(event, Parsed)
-    assert event.parsed_sha256 in blobs.data
+    assert event.parsed_sha256 in blobs.content
 
 
 async def test_another_language_policy_is_another_cache_entry() -> None:
-    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     await receive(cell, blobs, cache)
     log = await configured(accepted_languages=("sl",))
     (event,) = await receive(cell, blobs, cache, log=log)
@@ -182,7 +194,7 @@ async def configured(**settings: object) -> MemoryLog:
 
 async def test_a_project_may_take_in_any_language() -> None:
     log = await configured(language_check=False)
-    (event,) = await receive(ScriptedCell(POLISH), MemoryBlobs(), MemoryCache(), log=log)
+    (event,) = await receive(ScriptedCell(POLISH), SourceBlobs(), MemoryCache(), log=log)
     assert isinstance(event, Parsed)
     assert event.language == "unknown"
     assert "pl is not accepted" in event.warnings[-1]
@@ -190,7 +202,7 @@ async def test_a_project_may_take_in_any_language() -> None:
 
 
 async def test_a_parse_that_is_used_again_tells_the_same() -> None:
-    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     (first,) = await receive(cell, blobs, cache)
     (second,) = await receive(cell, blobs, cache)
     assert isinstance(second, Parsed)
@@ -200,7 +212,7 @@ async def test_a_parse_that_is_used_again_tells_the_same() -> None:
 
 
 async def test_a_name_that_lies_is_noted_for_that_upload_alone() -> None:
-    blobs, cache, cell = MemoryBlobs(), MemoryCache(), ScriptedCell()
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     (liar,) = await receive(cell, blobs, cache, receipt=received("report.pdf"))
     (honest,) = await receive(cell, blobs, cache)
     assert isinstance(liar, Parsed)
@@ -210,36 +222,36 @@ async def test_a_name_that_lies_is_noted_for_that_upload_alone() -> None:
 
 
 async def test_files_inside_a_document_are_stored_with_its_parse() -> None:
-    blobs, cell = MemoryBlobs(), ScriptedCell(files=(b"one", b"two"))
+    blobs, cell = SourceBlobs(), ScriptedCell(files=(b"one", b"two"))
     (event,) = await receive(cell, blobs, MemoryCache())
     assert isinstance(event, Parsed)
     assert event.attachments == 2
-    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
-    assert [blobs.data[a.sha256] for a in stored.attachments] == [b"one", b"two"]
+    stored = ParsedDocument.model_validate_json(blobs.content[event.parsed_sha256])
+    assert [blobs.content[a.sha256] for a in stored.attachments] == [b"one", b"two"]
 
 
 async def test_of_a_refused_language_nothing_is_stored() -> None:
-    blobs, cache = MemoryBlobs(), MemoryCache()
+    blobs, cache = SourceBlobs(), MemoryCache()
     (event,) = await receive(ScriptedCell(POLISH), blobs, cache)
     assert isinstance(event, Failed)
     assert (event.stage, event.code) == ("converter", "language-not-accepted")
-    assert not blobs.data
+    assert not blobs.content
     assert not cache.known
 
 
 async def test_a_document_that_cannot_be_read_fails_with_the_code() -> None:
     cell = ScriptedCell(error=Refusal("decompression-bomb", "x" * 900))
-    (event,) = await receive(cell, MemoryBlobs(), MemoryCache())
+    (event,) = await receive(cell, SourceBlobs(), MemoryCache())
     assert isinstance(event, Failed)
     assert event.code == "decompression-bomb"
 
 
 async def test_a_store_that_is_away_is_not_the_documents_fault() -> None:
     with pytest.raises(Retry):
-        await receive(ScriptedCell(error=Retry("away")), MemoryBlobs(), MemoryCache())
+        await receive(ScriptedCell(error=Retry("away")), SourceBlobs(), MemoryCache())
 
 
-async def parsed_blob(blobs: MemoryBlobs, markdown: str = GERMAN) -> str:
+async def parsed_blob(blobs: SourceBlobs, markdown: str = GERMAN) -> str:
     meta = BodyMeta(title="", language="de", media_type=MARKDOWN)
     return await blobs.put(ParsedDocument(markdown=markdown, meta=meta).to_bytes())
 
@@ -251,91 +263,93 @@ def verdict(text_sha256: str, **changes: str) -> ScanVerdict:
     )
 
 
+async def convert(event: ScanVerdict, blobs: SourceBlobs) -> Sequence[Event]:
+    return await on_scan_verdict(event, blobs=blobs, cell=ScriptedCell(), received=of_received)
+
+
 async def test_a_clean_parse_becomes_a_body() -> None:
-    blobs = MemoryBlobs()
-    (event,) = await on_scan_verdict(
-        verdict(await parsed_blob(blobs)), blobs=blobs, received=of_received
-    )
+    blobs = SourceBlobs()
+    (event,) = await convert(verdict(await parsed_blob(blobs)), blobs)
     assert isinstance(event, Converted)
-    body = blobs.data[event.body_sha256]
+    body = blobs.content[event.body_sha256]
     assert len(body) == event.body_bytes
     assert body.startswith(b"# Bericht\n\nDer")
-    assert BodyMeta.model_validate_json(blobs.data[event.meta_sha256]).title == "Bericht"
+    assert BodyMeta.model_validate_json(blobs.content[event.meta_sha256]).title == "Bericht"
     assert event.language == "de"
 
 
 async def test_the_places_of_a_body_stand_in_a_blob_of_their_own() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     meta = BodyMeta(title="", language="de", media_type=MARKDOWN)
     spans = (Span(byte_start=0, byte_end=9, place=Place(lines=(1, 1))),)
     document = ParsedDocument(markdown=GERMAN, meta=meta, spans=spans)
     name = await blobs.put(document.to_bytes())
-    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    (event,) = await convert(verdict(name), blobs)
     assert isinstance(event, Converted)
     assert event.spans_sha256 is not None
-    places = SpanMap.model_validate_json(blobs.data[event.spans_sha256])
+    places = SpanMap.model_validate_json(blobs.content[event.spans_sha256])
     assert places == SpanMap(body_sha256=event.body_sha256, spans=spans)
 
 
 async def test_a_body_without_places_has_no_such_blob() -> None:
-    blobs = MemoryBlobs()
-    (event,) = await on_scan_verdict(
-        verdict(await parsed_blob(blobs)), blobs=blobs, received=of_received
-    )
+    blobs = SourceBlobs()
+    (event,) = await convert(verdict(await parsed_blob(blobs)), blobs)
     assert isinstance(event, Converted)
     assert event.spans_sha256 is None
 
 
 async def test_the_parser_is_named_in_the_metadata() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     (event,) = await receive(ScriptedCell(), blobs, MemoryCache())
     assert isinstance(event, Parsed)
-    stored = ParsedDocument.model_validate_json(blobs.data[event.parsed_sha256])
+    stored = ParsedDocument.model_validate_json(blobs.content[event.parsed_sha256])
     assert stored.meta.parser == event.parser == f"scripted-{MARKDOWN}"
 
 
 async def test_the_name_is_the_last_resort_for_a_title() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     name = await parsed_blob(blobs, "only text")
-    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    (event,) = await convert(verdict(name), blobs)
     assert isinstance(event, Converted)
-    assert BodyMeta.model_validate_json(blobs.data[event.meta_sha256]).title == "Отчёт 2024.final"
+    assert (
+        BodyMeta.model_validate_json(blobs.content[event.meta_sha256]).title == "Отчёт 2024.final"
+    )
 
 
 async def test_a_second_delivery_writes_the_same_blobs() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     event = verdict(await parsed_blob(blobs))
-    once = await on_scan_verdict(event, blobs=blobs, received=of_received)
-    names = set(blobs.data)
-    assert await on_scan_verdict(event, blobs=blobs, received=of_received) == once
-    assert set(blobs.data) == names
+    once = await convert(event, blobs)
+    names = set(blobs.content)
+    assert await convert(event, blobs) == once
+    assert set(blobs.content) == names
 
 
 @pytest.mark.parametrize(
     "changes", [{"verdict": "quarantine"}, {"verdict": "block"}, {"subject": "converted"}]
 )
 async def test_only_a_clean_verdict_on_a_parse_is_acted_on(changes: dict[str, str]) -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     event = verdict(await parsed_blob(blobs), **changes)
-    assert await on_scan_verdict(event, blobs=blobs, received=of_received) == []
-    assert len(blobs.data) == 1
+    assert await convert(event, blobs) == []
+    assert len(blobs.content) == 1
 
 
 async def test_a_released_parse_becomes_a_body_and_a_released_body_does_not() -> None:
-    blobs = MemoryBlobs()
-    name = await parsed_blob(blobs)
-    fields = {**IDS, "text_sha256": name, "reviewer": "r", "reason": "fine"}
-    (event,) = await on_released(
-        Released.model_validate({**fields, "subject": "parsed"}), blobs=blobs, received=of_received
-    )
-    assert isinstance(event, Converted)
-    body = Released.model_validate({**fields, "subject": "converted"})
-    assert await on_released(body, blobs=blobs, received=of_received) == []
+    blobs = SourceBlobs()
+    fields = {
+        **IDS, "text_sha256": await parsed_blob(blobs), "reviewer": "r", "reason": "fine",
+    }  # fmt: skip
+    found = []
+    for subject in ("parsed", "converted"):
+        event = Released.model_validate({**fields, "subject": subject})
+        found += await on_released(event, blobs=blobs, cell=ScriptedCell(), received=of_received)
+    assert [type(event) for event in found] == [Converted]
 
 
 async def test_a_parse_without_text_fails() -> None:
-    blobs = MemoryBlobs()
+    blobs = SourceBlobs()
     name = await parsed_blob(blobs, " \n---\n")
-    (event,) = await on_scan_verdict(verdict(name), blobs=blobs, received=of_received)
+    (event,) = await convert(verdict(name), blobs)
     assert isinstance(event, Failed)
     assert event.code == "empty-document"
