@@ -42,11 +42,6 @@ _ARTICLE = re.compile(
     r"|<article[\s>]",
     re.I,
 )
-_CREDIT = re.compile(
-    r"[©®]|\b(?:photo|foto|fotó|bild|image|picture|credit|courtesy|quelle|source|archiv\w*|getty|reuters"
-    r"|imago|dpa|afp|epa|shutterstock|istock\w*|pixabay|unsplash|wikimedia|фото|снимка|слика|izvor|vir)\b",
-    re.I,
-)
 _POINTER = re.compile(
     r"\W*(?:see also|read (?:also|more|next)|also read|related|more on this|recommended|"
     r"lesen sie|lies auch|mehr (?:zum thema|dazu|lesen)|auch interessant|das könnte|siehe auch|"
@@ -64,12 +59,14 @@ _CALL = re.compile(
     re.I,
 )
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_WHOLE = ["table", "pre", "math", "dl", "figcaption", "caption"]
+_WHOLE = ["table", "pre", "math", "dl", "caption"]
 _LISTS = ["ul", "ol"]
 _LAYOUT = ["table", "form", "article", "section", "main", *_HEADINGS[:4]]
 _STAY_EMPTY = frozenset({"td", "th", "br", "math", "body"})
 _LONG_NOTICE = 3000
 _ENOUGH = 100
+_FURNISHED = 0.1
+"""Share of a page's text in furniture from which on it is a page of a site, not a document."""
 
 
 @dataclass
@@ -105,9 +102,11 @@ def reduce_to_content(soup: BeautifulSoup, source: str, tree: Any) -> None:
     heading = body.find("h1")
     runs = runs_of(body)
     find_runs(runs, main_text(tree))
-    _drop(body, _weigh(body, runs))
+    weights = _weigh(body, runs)
+    whole = weights[id(body)].total
+    _drop(body, weights)
     runs = [left for run in runs if (left := run.within(body))]
-    _choose(body, runs, article=_ARTICLE.search(source) is not None)
+    _choose(body, runs, whole, article=_ARTICLE.search(source) is not None)
     if isinstance(heading, Tag) and not is_gone(heading) and not body.find("h1"):
         body.insert(0, heading.extract())
 
@@ -166,22 +165,37 @@ def _names(tag: Tag) -> str:
     return f"{tag.get('id') or ''} {' '.join(tag.get('class') or [])}"
 
 
-def _choose(body: Tag, runs: list[Run], *, article: bool) -> None:
+def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
     """Remove the runs that are no content.
 
-    In an article all that the extractor left out goes, but for tables, code and the like among its
-    text. In other pages only strangers go: what stands outside, is full of links or named so. A
-    page of which much would be lost is no article among other things, but a plain document.
+    On a page of a site the extractor decides. What it left out stays only where it is known to
+    lose what it should not: tables, code and the like among its text, and where the page does not
+    call itself an article, what stands among its text and is no stranger. On a plain document,
+    which has next to no furniture, only strangers go, and none if the extractor understood little.
+
+    Args:
+        body: what is left of the page; changed in place.
+        runs: its text.
+        whole: letters of the page before its furniture was removed.
+        article: whether the page says that it is one.
     """
     weights = _weigh(body, runs)
     page = weights[id(body)]
-    lost = (run.size for run in runs if not run.known and not _stranger(run, weights, body))
-    if page.known < _ENOUGH or (not article and sum(lost) > 0.3 * page.known):
+    if page.known < _ENOUGH:
+        return
+    left_out = [run for run in runs if not run.known]
+    lost = sum(run.size for run in left_out if not _stranger(run, weights, body))
+    content = page.known + lost
+    site = article or whole - content > _FURNISHED * whole
+    if not site and lost > 0.3 * page.known:
         return
     root = _root(body, weights)
-    inside = [is_within(run.block, root) for run in runs]
+    # A caption says nothing without its picture, which no text has.
+    inside = [
+        is_within(run.block, root) and not (site and _is_caption(run.block)) for run in runs
+    ]
     kept = [
-        (run.known and not (article and _leads_away(run)))
+        (run.known and not (site and _leads_away(run)))
         or (within and not run.known and _belongs(run, weights, root, article=article))
         for run, within in zip(runs, inside, strict=True)
     ]
@@ -232,12 +246,10 @@ def _belongs(run: Run, weights: _Weights, root: Tag, *, article: bool) -> bool:
 
 
 def _is_data(block: Tag, weights: _Weights, root: Tag) -> bool:
-    """Among the article's text; no list of links, no layout of the page, no photographer's name."""
+    """Among the article's text; no list of links, no layout of the page."""
     if weights[id(block)].links >= 0.5:
         return False
     if block.name == "table" and (is_within(root, block) or block.find(_LAYOUT) is not None):
-        return False
-    if block.name == "figcaption" and _is_credit(block.get_text(" ")):
         return False
     around: Tag = block
     while around is not root and weights[id(around)].total == weights[id(block)].total:
@@ -247,9 +259,8 @@ def _is_data(block: Tag, weights: _Weights, root: Tag) -> bool:
     return weights[id(around)].known > 0
 
 
-def _is_credit(caption: str) -> bool:
-    words = len(caption.split())
-    return words < 4 or (words < 12 and _CREDIT.search(caption) is not None)
+def _is_caption(block: Tag) -> bool:
+    return block.name == "figcaption" or block.find_parent("figcaption") is not None
 
 
 def _stranger(run: Run, weights: _Weights, root: Tag) -> bool:
