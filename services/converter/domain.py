@@ -28,6 +28,14 @@ class Canonical(NamedTuple):
     spans: tuple[Span, ...]
 
 
+class Settled(NamedTuple):
+    """As `Canonical`, with the lines of the body: they hold no second copy of a long text."""
+
+    lines: list[Line]
+    meta: BodyMeta
+    spans: tuple[Span, ...]
+
+
 def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     r"""The body of a document, its metadata and its places.
 
@@ -39,6 +47,12 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
         parsed: what the parser saw.
         fallback_title: the title if neither metadata nor a first-level heading gives one.
     """
+    lines, meta, spans = settled(parsed, fallback_title)
+    return Canonical(body_of(lines), meta, spans)
+
+
+def settled(parsed: ParsedDocument, fallback_title: str) -> Settled:
+    """As `canonical`, the body in lines."""
     text, edits = cleaned(parsed.markdown)
     media_type = parsed.meta.media_type
     plain = marked(split(text), literal=media_type != MARKDOWN)
@@ -49,7 +63,7 @@ def canonical(parsed: ParsedDocument, fallback_title: str) -> Canonical:
     found = _first_heading(quiet) or name_of_law(lines)
     title = parsed.meta.title or found or fallback_title.strip()[:500]
     spans = carried(parsed.spans, parsed.markdown, edits, lines)
-    return Canonical(body_of(lines), parsed.meta.model_copy(update={"title": title}), spans)
+    return Settled(lines, parsed.meta.model_copy(update={"title": title}), spans)
 
 
 def _quiet(lines: Sequence[Line], media_type: str) -> list[Line]:

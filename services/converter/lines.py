@@ -30,20 +30,42 @@ class Piece(NamedTuple):
     length: int
 
 
+class Tail(NamedTuple):
+    """`source[start:end]`, not copied."""
+
+    source: str
+    start: int
+    end: int
+
+
 class Line(NamedTuple):
     """A line without its end.
 
     `pieces` are in ascending order; what is in none of them was put in. `code`: it belongs to a
-    fenced block, fences included. `page`: a page of the source starts here.
+    fenced block, fences included. `page`: a page of the source starts here. `tail`: more text of a
+    very long line, which is held only once; the last piece holds it, too.
     """
 
     text: str
     pieces: tuple[Piece, ...] = ()
     code: bool = False
     page: bool = False
+    tail: Tail | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters, those of the tail included."""
+        return len(self.text) + (self.tail.end - self.tail.start if self.tail else 0)
+
+    def whole(self) -> Self:
+        """The line with its tail in its text."""
+        if self.tail is None:
+            return self
+        source, start, end = self.tail
+        return self._replace(text=self.text + source[start:end], tail=None)
 
     def cut(self, start: int, end: int) -> Self:
-        """`text[start:end]` with its origin; `start` and `end` within the line."""
+        """`text[start:end]` with its origin; `start` and `end` within the text."""
         if start == 0 and end == len(self.text):
             return self
         kept = tuple(
@@ -51,10 +73,12 @@ class Line(NamedTuple):
             for at, source, length in self.pieces
             if (first := max(at, start)) < min(at + length, end)
         )
-        return self._replace(text=self.text[start:end], pieces=kept)
+        return self._replace(text=self.text[start:end], pieces=kept, tail=None)
 
     def stripped(self) -> Self:
         """Without blanks at the ends."""
+        if self.tail is not None:
+            return self.whole().stripped()
         text = self.text.strip()
         if len(text) == len(self.text):
             return self
@@ -76,7 +100,8 @@ def joined(parts: Iterable[Line | str]) -> Line:
     at = 0
     texts: list[str] = []
     pieces: list[Piece] = []
-    for part in parts:
+    for given in parts:
+        part = given if isinstance(given, str) else given.whole()
         text = part if isinstance(part, str) else part.text
         if not isinstance(part, str):
             pieces.extend(piece._replace(start=piece.start + at) for piece in part.pieces)
@@ -169,23 +194,42 @@ LONG_TABLE = 500
 """Rows of a table from which those in the middle are one line, ends and all: a spreadsheet of a
 million rows needs no million objects, and nothing is done to a row alone."""
 
+LONG_LINE = 1 << 16
+"""Characters of a line beyond which they are its tail: more than anybody looks at."""
+
 _ROW = r"\|[^\n\f]*\|\n"
 
 
 def split(text: str) -> list[Line]:
     """The lines of a cleaned text; a form feed ends a line and a page."""
-    # Only where a table begins: a search from each of its rows would be quadratic.
-    table_of = rf"(?<!\|\n)^(?:{_ROW}){{2}}((?:{_ROW}){{{LONG_TABLE},}})(?=\|)"
-    rows = re.compile(table_of, re.MULTILINE)
     lines: list[Line] = []
     at = 0
-    for table in rows.finditer(text):
-        _split(lines, text[at : table.start(1) - 1], at)
-        middle = text[table.start(1) : table.end(1) - 1]
-        lines.append(Line(middle, (Piece(0, table.start(1), len(middle)),)))
-        at = table.end(1)
+    for start, end in _middles(text):
+        _split(lines, text[at : start - 1], at)
+        lines.append(_line(text, start, end - 1))
+        at = end
     _split(lines, text[at:] if at else text, at)
     return lines
+
+
+def _middles(text: str) -> Iterator[tuple[int, int]]:
+    """The rows in the middle of each long table: all but two at its start and one at its end."""
+    # Only where a table begins: a search from each of its rows would be quadratic. And never back
+    # again: that would be remembered for every row.
+    rows = re.compile(rf"(?<!\|\n)^(?:{_ROW}){{2}}((?:{_ROW})++)", re.MULTILINE)
+    for table in rows.finditer(text):
+        start, end = table.span(1)
+        if not text.startswith("|", end):
+            end = text.rfind("\n", 0, end - 1) + 1
+        if end > start and text.count("\n", start, end) >= LONG_TABLE:
+            yield start, end
+
+
+def _line(text: str, start: int, end: int) -> Line:
+    """`text[start:end]`, whole rows."""
+    first = text.find("\n", start + LONG_LINE, end)
+    tail = Tail(text, first, end) if first >= 0 else None
+    return Line(text[start : first if tail else end], (Piece(0, start, end - start),), tail=tail)
 
 
 def _split(lines: list[Line], text: str, at: int) -> None:
@@ -203,7 +247,21 @@ def _split(lines: list[Line], text: str, at: int) -> None:
 
 def body_of(lines: Sequence[Line]) -> str:
     """The text of `lines`, each with its end."""
-    return "\n".join([*(line.text for line in lines), ""]) if lines else ""
+    return "".join(body_pieces(lines))
+
+
+_PIECE = 1 << 20
+
+
+def body_pieces(lines: Iterable[Line]) -> Iterator[str]:
+    """As `body_of`, piece by piece."""
+    for line in lines:
+        yield line.text
+        if line.tail is not None:
+            source, start, end = line.tail
+            for at in range(start, end, _PIECE):
+                yield source[at : min(at + _PIECE, end)]
+        yield "\n"
 
 
 def carried(
@@ -235,7 +293,7 @@ def carried(
             begin = body + max(0, start - source)
             body, source, length = places[last]
             kept.append((begin, body + min(length, end - source), span))
-    offsets = _bytes(body_of(lines), [at for start, end, _ in kept for at in (start, end)])
+    offsets = _bytes(body_pieces(lines), [at for start, end, _ in kept for at in (start, end)])
     return tuple(
         Span(byte_start=start, byte_end=end, place=span.place)
         for (_, _, span), start, end in zip(kept, offsets[::2], offsets[1::2], strict=True)
@@ -243,24 +301,45 @@ def carried(
 
 
 def _starts(lines: Sequence[Line]) -> Iterator[int]:
-    return accumulate((len(line.text) + 1 for line in lines), initial=0)
+    return accumulate((line.size + 1 for line in lines), initial=0)
 
 
 def _characters(text: str, offsets: Sequence[int]) -> list[int]:
     """Offsets in UTF-8 bytes, ascending, as offsets in characters."""
     if text.isascii():
         return list(offsets)
-    data = text.encode()
-    steps = zip([0, *offsets], offsets, strict=False)
-    return list(accumulate(len(data[a:b].decode(errors="ignore")) for a, b in steps))
+    out: list[int] = []
+    data, at, before = b"", 0, 0
+    for start in range(0, len(text), _PIECE):
+        # `data` begins at byte `before`, its character number is `at`.
+        before, at = before + len(data), start
+        data = text[start : start + _PIECE].encode()
+        first = 0
+        while len(out) < len(offsets) and offsets[len(out)] <= before + len(data):
+            last = offsets[len(out)] - before
+            at += len(data[first:last].decode(errors="ignore"))
+            out.append(at)
+            first = last
+    return out + [len(text)] * (len(offsets) - len(out))
 
 
-def _bytes(text: str, offsets: Sequence[int]) -> list[int]:
-    """Offsets in characters, ascending, as offsets in UTF-8 bytes."""
-    if text.isascii():
-        return list(offsets)
-    steps = zip([0, *offsets], offsets, strict=False)
-    return list(accumulate(len(text[a:b].encode()) for a, b in steps))
+def _bytes(pieces: Iterable[str], offsets: Sequence[int]) -> list[int]:
+    """Offsets in the characters of a text in pieces, ascending, as offsets in UTF-8 bytes."""
+    out: list[int] = []
+    at = size = 0
+    for piece in pieces:
+        if len(out) == len(offsets):
+            break
+        first = 0
+        plain = piece.isascii()
+        while len(out) < len(offsets) and offsets[len(out)] <= at + len(piece):
+            last = offsets[len(out)] - at
+            size += last - first if plain else len(piece[first:last].encode())
+            out.append(size)
+            first = last
+        size += len(piece) - first if plain else len(piece[first:].encode())
+        at += len(piece)
+    return out
 
 
 def _after(edits: Sequence[Edit], offsets: Sequence[int]) -> list[int]:

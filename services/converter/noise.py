@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kernel.media import HTML
 from services.converter.form import is_heading
-from services.converter.lines import Line, body_of
+from services.converter.lines import Line
 from services.converter.pages import page_furniture
 
 _PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,6})$")
@@ -46,7 +46,7 @@ _LONGEST_NOTICE = 700
 def without_noise(lines: Sequence[Line], media_type: str) -> list[Line]:
     """`lines` without repeated furniture; blocks are told by blank lines, code is kept."""
     blocks = _blocks(lines)
-    texts = [body_of(block).removesuffix("\n") for block in blocks]
+    texts = ["\n".join(line.text for line in block) for block in blocks]
     code = {n for n, block in enumerate(blocks) if block[0].code}
     dropped = page_furniture(texts) | _contents(texts)
     if media_type == HTML:

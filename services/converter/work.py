@@ -5,8 +5,9 @@ import hashlib
 
 from contracts.artifacts import Attachment, ParsedDocument, ParseNotes
 from services.converter.answer import Parts, encoded, listed
-from services.converter.domain import canonical
+from services.converter.domain import settled
 from services.converter.language import Judged, Policy, judge
+from services.converter.lines import body_pieces
 from services.converter.parsing.result import Parse
 
 _MOST_WARNINGS = 100
@@ -61,5 +62,5 @@ def head_of(document: ParsedDocument) -> ParsedDocument:
 
 def body_parts(document: ParsedDocument, fallback_title: str) -> Parts:
     """Metadata, body and spans of a parse; of one without text the body is empty."""
-    body, meta, spans = canonical(document, fallback_title)
-    return [[meta.to_bytes()], encoded(body), listed(spans)]
+    lines, meta, spans = settled(document, fallback_title)
+    return [[meta.to_bytes()], (text.encode() for text in body_pieces(lines)), listed(spans)]

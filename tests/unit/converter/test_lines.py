@@ -1,6 +1,8 @@
 """Places survive every change of a text."""
 
 import re
+import sys
+import tracemalloc
 import unicodedata
 from itertools import pairwise
 
@@ -9,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument, Place, Span
-from kernel.media import HTML, PLAIN
+from kernel.media import CSV, HTML, PLAIN
 from services.converter import lines as lines_module
-from services.converter.domain import Canonical, canonical
+from services.converter.domain import Canonical, canonical, settled
 from services.converter.form import marked
-from services.converter.lines import body_of, carried, cleaned, joined, split
+from services.converter.lines import body_of, body_pieces, carried, cleaned, joined, split
 
 
 def spans_of(text: str, cuts: list[int]) -> tuple[Span, ...]:
@@ -198,17 +200,48 @@ def test_the_middle_of_a_long_table_as_one_line_changes_nothing(blocks: list[str
     text = "\n".join(blocks)
     cuts = sorted({0, len(text) // 3, len(text) // 2, len(text)})
 
-    def made(long: int) -> tuple[str, BodyMeta, list[tuple[Place, str]]]:
+    def made(long: int, line: int) -> tuple[str, BodyMeta, list[tuple[Place, str]]]:
         patch.setattr(lines_module, "LONG_TABLE", long)
+        patch.setattr(lines_module, "LONG_LINE", line)
         body, meta, spans = body_with(text, spans_of(text, cuts), PLAIN)
         data = body.encode()
         texts = ((s.place, data[s.byte_start : s.byte_end].decode().strip("\n")) for s in spans)
         return body, meta, [(place, under) for place, under in texts if under]
 
     with pytest.MonkeyPatch.context() as patch:
-        assert made(2) == made(10**6)
+        assert made(2, 10**6) == made(10**6, 10**6)
+        assert made(2, 8) == made(10**6, 10**6)
 
 
 def test_the_rows_of_a_long_table_are_few_lines() -> None:
     rows = "".join(f"| {n} | x |\n" for n in range(5000))
     assert len(split(f"# T\n\n| a | b |\n|---|---|\n{rows}\nend\n")) < 12
+
+
+TABLE = "| a | b |\n|---|---|\n" + "".join(f"| {n} | Члан |\n" for n in range(200_000))
+
+
+def test_the_middle_of_a_long_table_is_held_once() -> None:
+    meta = BodyMeta(title="", language="sr", media_type=CSV)
+    spans = spans_of(TABLE, [0, len(TABLE) // 2, len(TABLE) - 1])
+    parsed = ParsedDocument(markdown=TABLE, meta=meta, spans=spans)
+    settled(parsed, "x")
+    tracemalloc.start()
+    try:
+        lines, _, found = settled(parsed, "x")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < sys.getsizeof(TABLE)
+    assert "".join(body_pieces(lines)) == TABLE
+    assert found == spans
+
+
+def test_a_line_with_a_tail_loses_nothing_of_it() -> None:
+    (line,) = [one for one in split(TABLE) if one.tail]
+    middle = TABLE.split("\n", 2)[2].removesuffix("| 199999 | Члан |\n").strip("\n")
+    assert line.size == len(middle)
+    assert joined(["# ", line]).text == f"# {middle}"
+    assert line.stripped().text == middle
+    assert line.cut(0, 3).text == middle[:3]
+    assert line.cut(0, 3).tail is None
