@@ -10,7 +10,7 @@ import argparse
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import mean
 
 from PIL import Image
@@ -19,7 +19,8 @@ from rapidfuzz.distance import Levenshtein
 from eval.corpus import EVALDATA
 from eval.ocr_pages import DEGRADED, samples
 from services.converter.parsing import ocr
-from services.converter.parsing.ocr import PageReader, engines
+from services.converter.parsing.ocr import PageReader
+from services.converter.parsing.ocr_engines import Clock
 from services.converter.parsing.pdf import parse_pdf
 from services.converter.settings import ParseOptions
 
@@ -34,27 +35,40 @@ def error_rate(truth: str, text: str) -> float:
 
 
 class _Measured(PageReader):
-    """Keeps what each engine read of the last page."""
+    """Notes how long each engine takes, and lets both read every page, for the columns."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts: dict[str, str] = {}
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.kept: ocr._Attempt | None = None
 
-    def _both(self, image: Image.Image, script: str) -> dict[str, ocr._Text]:
-        found: dict[str, ocr._Text] = {}
-        tesseract, rapid = engines()
-        readings: dict[str, Callable[[], ocr._Text]] = {}
-        if tesseract is not None:
-            readings["tesseract"] = lambda: self._by_tesseract(tesseract, image, script)
-        if rapid is not None:
-            readings["rapidocr"] = lambda: ocr._text(rapid.read(image))
-        for name, read in readings.items():
-            start = time.perf_counter()
-            found[name] = read()
-            self.texts[name] = " ".join(word.text for word in found[name].words)
-            self.seconds[name] = time.perf_counter() - start
-        return found
+    def _by_tesseract(self, attempt: ocr._Attempt, script: str, clock: Clock) -> None:
+        start = time.perf_counter()
+        super()._by_tesseract(attempt, script, clock)
+        self.seconds["tesseract"] += time.perf_counter() - start
+
+    def _by_rapid(self, attempt: ocr._Attempt, clock: Clock) -> None:
+        start = time.perf_counter()
+        super()._by_rapid(attempt, clock)
+        self.seconds["rapidocr"] += time.perf_counter() - start
+
+    def _read(self, grey: Image.Image, clock: Clock) -> ocr._Attempt | None:
+        # As on a later page of a document: the second engine reads when the first is not sure.
+        self._pages = 1
+        start = time.perf_counter()
+        self.kept = super()._read(grey, clock)
+        self.seconds["page"] = time.perf_counter() - start
+        return self.kept
+
+    def alone(self) -> dict[str, str]:
+        """What each engine read by itself, in the position that was found."""
+        texts: dict[str, str] = {}
+        if self.kept is not None:
+            apart = ocr._Attempt(0, 0.0, [], self.kept.image, dict(self.kept.texts))
+            super()._by_rapid(apart, Clock(600))
+            for name, text in apart.texts.items():
+                texts[name] = " ".join(word.text for word in text.words)
+        return texts
 
 
 Row = tuple[str, str, float, float, float, float, dict[str, float]]
@@ -66,10 +80,8 @@ def drawn(pages: int, offset: int, kinds: Sequence[str]) -> Iterable[Row]:
         for kind in kinds:
             image = DEGRADED[kind](sample.image, number)
             reader = _Measured()
-            start = time.perf_counter()
             scan = reader.read(image, 1, (image.width * 0.36, image.height * 0.36))
-            reader.seconds["page"] = time.perf_counter() - start
-            alone = {name: error_rate(sample.text, text) for name, text in reader.texts.items()}
+            alone = {name: error_rate(sample.text, text) for name, text in reader.alone().items()}
             ours = error_rate(sample.text, " ".join(w.text for w in scan.words) if scan else "")
             tesseract, rapid = alone.get("tesseract", 1.0), alone.get("rapidocr", 1.0)
             best = min(tesseract, rapid)

@@ -52,7 +52,7 @@ _BY_DOCLING = {
 }
 HEURISTIC_REVISION = 4
 _MODELS_REVISION = 1
-_OCR_REVISION = 1
+_OCR_REVISION = 2
 
 
 def parser_for(media_type: str, options: ParseOptions) -> str:

@@ -18,12 +18,14 @@ from kernel.language import UNKNOWN
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import PageReader, Scan, engines, told_engines
+from services.converter.parsing.ocr_engines import TooSlow
 from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.scans import page_of
 from services.converter.parsing.structure import structure
 from services.converter.parsing.upright import Straight
+from services.converter.progress import finished_part
 from services.converter.settings import ParseOptions
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "GIF", "WEBP", "BMP")
@@ -57,9 +59,11 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
         told = _Told.of(picture)
         if not options.ocr or not any(engines()):
             raise Refusal("no-text", f"a picture: {told_engines(options)}")
-        scans, missing = _read(picture, count)
+        scans, missing, slow = _read(picture, count, options)
     if count == len(missing):
         raise Refusal("corrupt-document", "the picture cannot be decoded")
+    if slow and not scans:
+        raise Refusal("parse-timeout", "the picture could not be read in time")
     if not any(re.search(r"\w", word.text) for scan in scans for word in scan.words):
         raise Refusal("no-text", "no text was found in the picture")
     pages = [page_of(scan) for scan in scans]
@@ -76,7 +80,10 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     notes = [f"picture {told_engines(options)}"]
     if missing:
         notes.append(f"pages that could not be decoded: {', '.join(map(str, missing[:50]))}")
-    return Parse(parsed, notes, missing, tuple(scan.reading for scan in scans))
+    if slow:
+        notes.append(f"pages that took OCR too long: {', '.join(map(str, slow[:50]))}")
+    readings = tuple(scan.reading for scan in scans)
+    return Parse(parsed, notes, tuple(sorted({*missing, *slow})), readings)
 
 
 def _opened(path: Path) -> Image.Image:
@@ -130,21 +137,35 @@ def _directories(path: Path, most: int) -> int:
     return len(seen)
 
 
-def _read(picture: Image.Image, count: int) -> tuple[list[Scan], tuple[int, ...]]:
-    """Pages that say something, and the numbers of those that cannot be decoded."""
-    reader = PageReader()
+class _Pages(NamedTuple):
+    """Pages that say something; numbers of those that cannot be decoded, or took too long."""
+
+    scans: list[Scan]
+    missing: tuple[int, ...]
+    slow: tuple[int, ...]
+
+
+def _read(picture: Image.Image, count: int, options: ParseOptions) -> _Pages:
+    reader = PageReader(options)
     scans: list[Scan] = []
     missing: list[int] = []
+    slow: list[int] = []
     for number in range(1, count + 1):
         try:
             page = _page(picture, number)
         except _BROKEN:
             missing.append(number)
             continue
-        scan = reader.read(page[0], number, page[1]) if page else None
+        try:
+            scan = reader.read(page[0], number, page[1]) if page else None
+        except TooSlow:
+            slow.append(number)
+            continue
+        finally:
+            finished_part()
         if scan is not None:
             scans.append(scan)
-    return scans, tuple(missing)
+    return _Pages(scans, tuple(missing), tuple(slow))
 
 
 def _page(picture: Image.Image, number: int) -> tuple[Image.Image, tuple[float, float]] | None:

@@ -1,10 +1,14 @@
-"""The two engines that read a picture: Tesseract as a program, RapidOCR from its own wheel."""
+"""The two engines that read a picture: Tesseract as a program, RapidOCR from its own wheel.
+
+Both look at a `Clock`: a page that is made to be slow costs itself only.
+"""
 
 import io
 import math
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +19,6 @@ from PIL import Image
 LATIN = ("eng", "deu", "hrv", "slv", "srp_latn")
 CYRILLIC = ("rus", "bul", "srp", "mkd")
 
-_CALL_SECONDS = 120
 _BBOX = re.compile(r"\bbbox (-?\d+) (-?\d+) (-?\d+) (-?\d+)")
 _BASELINE = re.compile(r"\bbaseline (-?[\d.]+) (-?[\d.]+)")
 _NUMBER = re.compile(r"\b(x_size|x_wconf|textangle) (-?[\d.]+)")
@@ -25,7 +28,34 @@ _LINES = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})
 _TESSERACT_SIZE, _RAPID_SIZE = 1.05, 0.83
 _ASCENT, _DESCENT = 0.76, 0.22
 _RAPID_SIDE = 1700
+_MOST_ASPECT = 6
 _LINES_ASKED = 7
+
+
+class TooSlow(Exception):
+    """The time for a page is used up."""
+
+
+class Clock:
+    """Counts down the seconds that a page has."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds, more than none.
+
+        Raises:
+            TooSlow: there are none.
+        """
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise TooSlow
+        return seconds
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self._end
 
 
 class Seen(NamedTuple):
@@ -61,27 +91,31 @@ class Tesseract:
         self._program = program
         self.languages = languages
 
-    def orientation(self, image: Image.Image) -> Orientation | None:
+    def orientation(self, image: Image.Image, clock: Clock) -> Orientation | None:
         """How the page lies and its script; None if too little is on it."""
         if "osd" not in self.languages:
             return None
-        said = self._call(image, ["--psm", "0", "-l", "osd"]).decode("utf-8", "replace")
+        said = self._call(image, ["--psm", "0", "-l", "osd"], clock).decode("utf-8", "replace")
         told = dict(re.findall(r"^(Rotate|Orientation confidence|Script): (\S+)$", said, re.M))
         if "Rotate" not in told:
             return None
         certainty = float(told.get("Orientation confidence", 0))
         return Orientation(int(told["Rotate"]) // 90 % 4, certainty, told.get("Script", ""))
 
-    def read(self, image: Image.Image, languages: Sequence[str], mode: int = 3) -> list[Seen]:
-        """The words of an upright page; those of `languages` that are installed are used."""
+    def read(self, image: Image.Image, languages: Sequence[str], clock: Clock) -> list[Seen]:
+        """The words of an upright page; those of `languages` that are installed are used.
+
+        Raises:
+            TooSlow: it did not end in time.
+        """
         known = [code for code in languages if code in self.languages]
         if not known:
             return []
-        words = self._call(image, ["--psm", str(mode), "-l", "+".join(known), "hocr"])
+        words = self._call(image, ["--psm", "3", "-l", "+".join(known), "hocr"], clock)
         return list(_from_hocr(words))
 
-    def _call(self, image: Image.Image, arguments: list[str]) -> bytes:
-        """What the program prints; nothing when it fails or takes too long."""
+    def _call(self, image: Image.Image, arguments: list[str], clock: Clock) -> bytes:
+        """What the program prints; nothing when it fails."""
         picture = io.BytesIO()
         image.save(picture, "PPM")
         # Without a resolution: it estimates one from the letters, and a wrong one loses words.
@@ -89,10 +123,10 @@ class Tesseract:
         try:
             done = subprocess.run(  # noqa: S603 - our own argument list
                 command, input=picture.getvalue(), capture_output=True,
-                timeout=_CALL_SECONDS, check=False,
+                timeout=clock.left(), check=False,
             )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return b""
+        except subprocess.TimeoutExpired as error:
+            raise TooSlow from error
         return done.stdout if done.returncode == 0 else b""
 
 
@@ -163,21 +197,33 @@ class Rapid:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
+        self._lines = _Lines(engine)
 
-    def read(self, image: Image.Image) -> list[Seen]:
-        """The words of an upright page."""
-        small, scale = _reduced(image, _RAPID_SIDE)
+    def read(self, image: Image.Image, clock: Clock) -> list[Seen]:
+        """The words of an upright page.
+
+        Raises:
+            TooSlow: it did not end in time; noticed between lines.
+        """
+        self._lines.clock = clock
+        clock.left()
+        small, scale = _reduced(_squarer(image), _RAPID_SIDE)
         # Every switch each time: it remembers those of the last call.
         found = self._engine(_pixels(small), use_det=True, use_cls=False, use_rec=True)
         # Where no line was found it answers in another shape.
         if getattr(found, "txts", None) is None:
             return []
-        lines = zip(found.boxes, found.txts, found.scores, found.word_results, strict=True)
+        placed = found.word_results
+        if len(placed) != len(found.txts) or not all(isinstance(line, tuple) for line in placed):
+            # A line without words shifts those of all others.
+            placed = [()] * len(found.txts)
+        lines = zip(found.boxes, found.txts, found.scores, placed, strict=True)
         return [word for line in lines for word in _words_of_line(*line, scale)]
 
-    def orientation(self, image: Image.Image) -> Orientation | None:
+    def orientation(self, image: Image.Image, clock: Clock) -> Orientation | None:
         """By the shape of the lines, and by the model that tells upright lines from others."""
-        small, _ = _reduced(image, 960)
+        clock.left()
+        small, _ = _reduced(_squarer(image), 960)
         boxes = self._boxes(small)
         tall = sum(y2 - y1 for x1, y1, x2, y2 in boxes if y2 - y1 > 1.5 * (x2 - x1))
         wide = sum(x2 - x1 for x1, y1, x2, y2 in boxes if x2 - x1 > 1.5 * (y2 - y1))
@@ -199,6 +245,22 @@ class Rapid:
     def _flipped(self, line: Image.Image) -> bool:
         found = self._engine(_pixels(line), use_det=False, use_cls=True, use_rec=False)
         return bool(found.cls_res and found.cls_res[0][0] == "180")
+
+
+class _Lines:
+    """In the place of the model that reads lines, some at a time: looks at the clock before.
+
+    A thread cannot be ended from outside; finding the lines takes about as long for every page.
+    """
+
+    def __init__(self, engine: Any) -> None:
+        recognizer = engine._load_rec_model()
+        self._read, recognizer.session = recognizer.session, self
+        self.clock = Clock(0)
+
+    def __call__(self, lines: Any) -> Any:
+        self.clock.left()
+        return self._read(lines)
 
 
 def _around(corners: Any) -> tuple[int, int, int, int]:
@@ -249,6 +311,16 @@ def _reduced(image: Image.Image, most: int) -> tuple[Image.Image, float]:
         return image, 1.0
     size = (max(1, round(image.width / scale)), max(1, round(image.height / scale)))
     return image.resize(size, Image.Resampling.LANCZOS), scale
+
+
+def _squarer(image: Image.Image) -> Image.Image:
+    """With white below or beside it: a thin strip would be made a thousand times larger."""
+    least = max(image.size) // _MOST_ASPECT
+    if min(image.size) >= least:
+        return image
+    whole = Image.new(image.mode, (max(image.width, least), max(image.height, least)), 255)
+    whole.paste(image, (0, 0))
+    return whole
 
 
 def _pixels(image: Image.Image) -> Any:

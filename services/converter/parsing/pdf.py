@@ -19,7 +19,8 @@ from services.converter.parsing.pdf_repair import same_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
-from services.converter.parsing.scans import page_of, read_pages
+from services.converter.parsing.scans import ReadPages, page_of, read_pages
+from services.converter.progress import finished_part
 from services.converter.settings import ParseOptions
 
 if TYPE_CHECKING:
@@ -42,16 +43,22 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     found = probe(path, options)
     textless = _textless(found)
     garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
-    scans = _scans(path, textless.union(garbled) if options.ocr else frozenset())
+    numbers = sorted(textless.union(garbled)) if options.ocr else []
+    scans, slow = read_pages(path, numbers, options) if numbers else ReadPages({}, frozenset())
     with same_pages(path, [(page.width, page.height) for page in found.pages]) as readable:
         documents, missing = _convert(readable, found, scans, options)
         if readable != path:
             missing |= {number for number, page in enumerate(found.pages, 1) if page.width <= 0}
+    missing |= slow
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
+    if slow:
+        warnings.append(f"pages that took OCR too long: {_ranges(slow)}")
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
     least = 1 if any(page.letters for page in found.pages) or not scans else _LEAST_READ
     if sum(map(str.isalnum, markdown)) < least:
+        if slow:
+            raise Refusal("parse-timeout", f"no page could be read by OCR in time; {told}")
         raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
     if textless:
         warnings.append(told)
@@ -76,13 +83,6 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
         missing_pages=tuple(sorted(missing)),
         readings=tuple(scan.reading for _, scan in sorted(scans.items())),
     )  # fmt: skip
-
-
-def _scans(path: Path, numbers: frozenset[int]) -> dict[int, Scan]:
-    """The pages of those numbers on which something could be read."""
-    if not numbers:
-        return {}
-    return {n: scan for n, scan in read_pages(path, sorted(numbers)) if scan is not None}
 
 
 def _markdown(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
@@ -165,6 +165,7 @@ def _convert(
         wanted = range(first, min(first + _SLICE, pages + 1))
         document, read = _convert_slice(path, found, scans, options, wanted)
         documents.append(document)
+        finished_part()
         for number in sorted(set(wanted) - read)[:retries]:
             retries -= 1
             document, again = _convert_slice(path, found, scans, options, range(number, number + 1))

@@ -1,32 +1,54 @@
 """Pages of a PDF as pictures, read by OCR."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pypdfium2 as pdfium
 from PIL import Image
 
 from services.converter.parsing.layout import Page, blocks_of_page
 from services.converter.parsing.ocr import PageReader, Scan
+from services.converter.parsing.ocr_engines import TooSlow
+from services.converter.progress import finished_part
+from services.converter.settings import ParseOptions
 
 _SCALE = 3.5
 _MOST_PIXELS = 8_000_000
 
 
-def read_pages(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Scan | None]]:
-    """Each page of `numbers` (from 1) as it was read; None for one that says nothing.
+class ReadPages(NamedTuple):
+    """Pages by number on which something was read, and those that were given up: too slow."""
+
+    scans: dict[int, Scan]
+    slow: frozenset[int]
+
+
+def read_pages(path: Path, numbers: Iterable[int], options: ParseOptions) -> ReadPages:
+    """The pages of `numbers` (from 1), read one after the other.
 
     One page is in memory at a time: 252 dpi, or less on a page larger than A4.
     """
-    reader = PageReader()
+    reader = PageReader(options)
+    scans: dict[int, Scan] = {}
+    slow: set[int] = set()
     document = pdfium.PdfDocument(path)
     try:
         for number in numbers:
-            drawn = _drawn(document, number)
-            yield number, reader.read(drawn[0], number, drawn[1]) if drawn else None
+            try:
+                drawn = _drawn(document, number)
+                scan = reader.read(drawn[0], number, drawn[1]) if drawn else None
+            except TooSlow:
+                slow.add(number)
+                continue
+            finally:
+                finished_part()
+            if scan is not None:
+                scans[number] = scan
     finally:
         document.close()
+    return ReadPages(scans, frozenset(slow))
 
 
 def _drawn(

@@ -1,7 +1,7 @@
 """A picture of a page set straight: quarter turns, skew, light on dark, drawn lines taken out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -20,8 +20,29 @@ _RUN = 7
 _THICKEST_RULE = 0.004
 _MOST_RULES = 2000
 
+_LEAST_LETTER, _LETTER = 5, 17.0
+_LEAST_LARGER, _MOST_LARGER, _MOST_PIXELS = 1.25, 2.5, 8_000_000
+_FEW_SHAPES = 20
+_SLACK = 0.3
+_WIDTH, _HEIGHT, _AREA = 2, 3, 4
+
 Pixels = Any
 """A grey picture: `numpy.ndarray` of uint8, rows first."""
+
+
+class Placed(Protocol):
+    """A word with its box and the size of its font, in pixels."""
+
+    @property
+    def left(self) -> float: ...
+    @property
+    def top(self) -> float: ...
+    @property
+    def right(self) -> float: ...
+    @property
+    def bottom(self) -> float: ...
+    @property
+    def size(self) -> float: ...
 
 
 class Straight(Protocol):
@@ -135,6 +156,72 @@ def evenly_lit(image: Image.Image) -> Image.Image:
     # Where all is dark there is a picture, not a shadow.
     light = np.maximum(light, _DARKEST)
     return Image.fromarray(np.clip(grey * (255.0 / light), 0, 255).astype(np.uint8))
+
+
+def legible(image: Image.Image) -> Image.Image:
+    """The grey image, larger where its letters are too small to be told apart.
+
+    By the median height of what has the shape of a letter; `unread` has the shape.
+    """
+    _, shapes = _letters(np.asarray(image))
+    if len(shapes) < _FEW_SHAPES:
+        return image
+    factor = min(_LETTER / float(np.median(shapes[:, _HEIGHT])), _MOST_LARGER,
+                 (_MOST_PIXELS / (image.width * image.height)) ** 0.5)  # fmt: skip
+    if factor < _LEAST_LARGER:
+        return image
+    size = round(image.width * factor), round(image.height * factor)
+    return image.resize(size, Image.Resampling.LANCZOS)
+
+
+def densest(image: Image.Image, side: int) -> Image.Image:
+    """The square of `side` pixels, or less where the image ends, with the most ink in it."""
+    import cv2
+
+    factor = max(1, side // 50)
+    small = _ink(np.asarray(image))[: image.height // factor * factor]
+    small = cv2.resize(small, (max(1, image.width // factor), max(1, image.height // factor)),
+                       interpolation=cv2.INTER_AREA)  # fmt: skip
+    reach = max(1, side // factor)
+    sums = cv2.boxFilter(small.astype(np.float32), -1, (reach, reach),
+                         borderType=cv2.BORDER_CONSTANT)  # fmt: skip
+    row, column = np.unravel_index(int(np.argmax(sums)), sums.shape)
+    left = max(0, min(int(column) * factor - side // 2, image.width - side))
+    top = max(0, min(int(row) * factor - side // 2, image.height - side))
+    return image.crop((left, top, min(image.width, left + side), min(image.height, top + side)))
+
+
+def unread(image: Image.Image, words: Iterable[Placed]) -> float:
+    """The share of what has the shape of letters that lies in none of the `words`, 0 to 1."""
+    middles, shapes = _letters(np.asarray(image))
+    if not len(shapes):
+        return 0.0
+    read = np.zeros((image.height, image.width), bool)
+    for word in words:
+        slack = _SLACK * word.size
+        top, left = max(0, int(word.top - slack)), max(0, int(word.left - slack))
+        read[top : int(word.bottom + slack), left : int(word.right + slack)] = True
+    across, down = middles[:, 0].astype(int), middles[:, 1].astype(int)
+    missed = shapes[~read[down, across], _AREA].sum()
+    return float(missed) / float(shapes[:, _AREA].sum())
+
+
+def _letters(grey: Pixels) -> tuple[Pixels, Pixels]:
+    """Middles and statistics (of `connectedComponentsWithStats`) of what may be letters.
+
+    Pieces of ink that are neither specks nor strokes, and of about the size that most have.
+    """
+    import cv2
+
+    _, _, stats, middles = cv2.connectedComponentsWithStats(_ink(grey))
+    stats, middles = stats[1:], middles[1:]
+    wide, high = stats[:, _WIDTH], stats[:, _HEIGHT]
+    shaped = (high >= _LEAST_LETTER) & (high < grey.shape[0] / 10) & (wide < 6 * high)
+    shaped &= (6 * wide > high) & (stats[:, _AREA] > 0.12 * wide * high)
+    if shaped.any():
+        usual = float(np.median(high[shaped]))
+        shaped &= (high > 0.6 * usual) & (high < 3 * usual)
+    return middles[shaped], stats[shaped]
 
 
 def skew_of(image: Image.Image) -> float:

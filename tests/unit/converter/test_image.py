@@ -36,6 +36,9 @@ class Noting:
 
     pages: list[tuple[Image.Image, tuple[float, float]]]
 
+    def __init__(self, options: ParseOptions) -> None:
+        del options
+
     def read(self, image: Image.Image, number: int, size: tuple[float, float]) -> Scan | None:
         self.pages.append((image, size))
         word = Word(f"word{number}", 2, 2, 20, 12, size=10)

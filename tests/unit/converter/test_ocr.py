@@ -9,8 +9,17 @@ import pytest
 from rapidfuzz.distance import Levenshtein
 
 from services.converter.parsing import ocr, ocr_engines
-from services.converter.parsing.ocr import PageReader, Scan, score, told_engines
-from services.converter.parsing.ocr_engines import Rapid, Seen, Tesseract, rapid, tesseract
+from services.converter.parsing.ocr import PageReader, Scan, told_engines
+from services.converter.parsing.ocr_engines import (
+    Clock,
+    Rapid,
+    Seen,
+    Tesseract,
+    TooSlow,
+    rapid,
+    tesseract,
+)
+from services.converter.parsing.ocr_text import score, text_of
 from services.converter.parsing.upright import Frame
 from services.converter.settings import ParseOptions
 from tests.unit.converter.drawn import TEXTS, drawn, scanned
@@ -53,8 +62,8 @@ def test_an_engine_that_is_sure_of_nonsense_loses() -> None:
     garbage = "Cobet o6jabnbyje roguwmbu u3beuwtaj npe kpaja mapta CBaku 4naH"
     scores = score(
         {
-            "tesseract": ocr._text(seen(TEXTS["sr-Cyrl"], 0.6)),
-            "rapidocr": ocr._text(seen(garbage, 0.99)),
+            "tesseract": text_of(seen(TEXTS["sr-Cyrl"], 0.6)),
+            "rapidocr": text_of(seen(garbage, 0.99)),
         }
     )
     assert scores["tesseract"] > 0.8
@@ -63,32 +72,30 @@ def test_an_engine_that_is_sure_of_nonsense_loses() -> None:
 
 def test_an_engine_that_left_out_half_of_the_page_loses() -> None:
     half = " ".join(TEXTS["en"].split()[:13])
-    scores = score({"a": ocr._text(seen(TEXTS["en"])), "b": ocr._text(seen(half, 1.0))})
+    scores = score({"a": text_of(seen(TEXTS["en"])), "b": text_of(seen(half, 1.0))})
     assert scores["a"] > 0.9
     assert scores["b"] < 0.6
 
 
 def test_a_page_of_figures_is_judged_by_confidence_and_amount() -> None:
-    scores = score(
-        {"a": ocr._text(seen("12 450 17 380", 0.9)), "b": ocr._text(seen("12 450", 0.95))}
-    )
+    scores = score({"a": text_of(seen("12 450 17 380", 0.9)), "b": text_of(seen("12 450", 0.95))})
     assert scores == {"a": 0.9, "b": 0.475}
 
 
 def test_nothing_read_has_no_score() -> None:
-    assert score({"a": ocr._text([]), "b": ocr._text([])}) == {"a": 0.0, "b": 0.0}
+    assert score({"a": text_of([]), "b": text_of([])}) == {"a": 0.0, "b": 0.0}
 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_the_dictionaries_know_every_language_and_script(language: str) -> None:
-    text = ocr._text(seen(TEXTS[language]))
+    text = text_of(seen(TEXTS[language]))
     assert text.plausibility > 0.85
     assert text.language == language.partition("-")[0]
 
 
 def test_specks_are_no_text() -> None:
-    assert not ocr._text(seen("~ | . -", 0.3)).words
-    assert len(ocr._text(seen("– a", 0.9)).words) == 2
+    assert not text_of(seen("~ | . -", 0.3)).words
+    assert len(text_of(seen("– a", 0.9)).words) == 2
 
 
 # --- languages and scripts --------------------------------------------------------------------
@@ -119,10 +126,10 @@ class _Told:
         self.text, self.script = text, script
         self.asked: list[tuple[str, ...]] = []
 
-    def orientation(self, image: Any) -> ocr_engines.Orientation:
+    def orientation(self, image: Any, clock: Clock) -> ocr_engines.Orientation:
         return ocr_engines.Orientation(0, 9.0, self.script)
 
-    def read(self, image: Any, languages: Any, mode: int = 3) -> list[Seen]:
+    def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
         self.asked.append(tuple(languages))
         return seen(self.text)
 
@@ -153,8 +160,8 @@ def test_only_installed_languages_are_asked_for() -> None:
     assert installed is not None
     partly = Tesseract(installed._program, frozenset({"eng"}))
     page = drawn(TEXTS["en"])
-    assert partly.read(page, ("rus", "mkd")) == []
-    assert len(partly.read(page, ("deu", "eng"))) > 20
+    assert partly.read(page, ("rus", "mkd"), Clock(60)) == []
+    assert len(partly.read(page, ("deu", "eng"), Clock(60))) > 20
 
 
 # --- position ---------------------------------------------------------------------------------
@@ -239,7 +246,7 @@ def test_the_bundled_engine_needs_no_network(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(socket.socket, "connect", refuse)
     fresh = rapid.__wrapped__()
     assert isinstance(fresh, Rapid)
-    assert "council" in " ".join(word.text for word in fresh.read(drawn(TEXTS["en"])))
+    assert "council" in " ".join(word.text for word in fresh.read(drawn(TEXTS["en"]), Clock(60)))
 
 
 def test_a_bundled_engine_without_its_models_is_none(
@@ -255,9 +262,9 @@ def test_the_bundled_engine_reads_after_it_was_asked_for_the_orientation() -> No
     engine = rapid()
     assert engine is not None
     blank = drawn("")
-    assert engine.orientation(blank) is None
-    assert engine.read(blank) == []
-    assert len(engine.read(drawn(TEXTS["en"]))) > 20
+    assert engine.orientation(blank, Clock(60)) is None
+    assert engine.read(blank, Clock(60)) == []
+    assert len(engine.read(drawn(TEXTS["en"]), Clock(60))) > 20
 
 
 def program(folder: Path, script: str) -> Tesseract:
@@ -267,14 +274,40 @@ def program(folder: Path, script: str) -> Tesseract:
     return Tesseract(str(path), frozenset({"eng", "osd"}))
 
 
-@pytest.mark.parametrize("script", ["exec sleep 30", "exit 3", "echo '<html'", "true"])
-def test_a_program_that_fails_has_read_nothing(
-    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ocr_engines, "_CALL_SECONDS", 0.5)
+@pytest.mark.parametrize("script", ["exit 3", "echo '<html'", "true"])
+def test_a_program_that_fails_has_read_nothing(script: str, tmp_path: Path) -> None:
     engine = program(tmp_path, script)
-    assert engine.read(drawn("A"), ("eng",)) == []
-    assert engine.orientation(drawn("A")) is None
+    assert engine.read(drawn("A"), ("eng",), Clock(20)) == []
+    assert engine.orientation(drawn("A"), Clock(20)) is None
+
+
+def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
+    engine = program(tmp_path, "exec sleep 300")
+    with pytest.raises(TooSlow):
+        engine.read(drawn("A"), ("eng",), Clock(0.5))
+
+
+def test_the_bundled_engine_stops_between_lines() -> None:
+    engine = rapid()
+    assert engine is not None
+    page = drawn(TEXTS["en"] * 20)
+    assert len(engine.read(page, Clock(60))) > 200
+    lines = engine._lines
+    read, left = lines._read, [3]
+
+    def counted(batch: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            lines.clock = Clock(0)
+        return read(batch)
+
+    lines._read = counted
+    try:
+        with pytest.raises(TooSlow):
+            engine.read(page, Clock(60))
+    finally:
+        lines._read = read
+    assert left[0] == 0
 
 
 def test_a_speck_is_no_page() -> None:
@@ -288,10 +321,10 @@ class _Misled(_Told):
         super().__init__(text, script)
         self._certainty = certainty
 
-    def orientation(self, image: Any) -> ocr_engines.Orientation:
+    def orientation(self, image: Any, clock: Clock) -> ocr_engines.Orientation:
         return ocr_engines.Orientation(2, self._certainty, self.script)
 
-    def read(self, image: Any, languages: Any, mode: int = 3) -> list[Seen]:
+    def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
         self.asked.append(tuple(languages))
         upright = image.getpixel((85, 195)) < image.getpixel((image.width - 85, 10))
         return seen(self.text if upright else "vlk qrtz ppx wqw zzkr vbn mnb rtz plk")

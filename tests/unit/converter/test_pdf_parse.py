@@ -15,6 +15,7 @@ from services.converter.parsing.ocr import Scan
 from services.converter.parsing.pdf_broken import broken
 from services.converter.parsing.pdf_shapes import Word
 from services.converter.parsing.result import Parse
+from services.converter.parsing.scans import ReadPages
 from services.converter.parsing.upright import Frame
 from services.converter.settings import ParseOptions
 from tests.unit.converter.pdf_drawing import SIDE, drawn, lines, parsed, text
@@ -287,7 +288,7 @@ def test_a_letter_or_two_read_from_a_picture_are_no_text(
     word = Word(read, 10, 10, 20, 20, 10)
     reading = Reading(page=1, engine="tesseract", scores={"tesseract": 0.5})
     scan = Scan([word], [], Frame.of(SIDE, SIDE), reading)
-    monkeypatch.setattr(pdf, "read_pages", lambda *_: [(1, scan)])
+    monkeypatch.setattr(pdf, "read_pages", lambda *_: ReadPages({1: scan}, frozenset()))
     path = tmp_path / "a.pdf"
     path.write_bytes(drawn(lambda canvas: canvas.circle(300, 300, 99, fill=1)))
     with pytest.raises(Refusal) as refused:
