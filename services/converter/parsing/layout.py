@@ -44,7 +44,9 @@ class Line:
         marked = [w for w in self.words if any(map(str.isalnum, w.text))] or self.words
         self.bold = all(w.bold for w in marked)
         self.italic = all(w.italic for w in marked)
-        self.mono = all(w.mono for w in marked)
+        # A listing may have its lines numbered in another type.
+        numbered = len(marked) > 1 and marked[0].text.isdecimal()
+        self.mono = all(w.mono for w in marked[numbered:])
         self.text = join_words(self.words)
 
 

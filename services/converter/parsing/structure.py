@@ -412,24 +412,43 @@ def _joined(elements: Iterable[Element], words: Counter[str]) -> Iterator[Elemen
 
 
 def _tables_joined(elements: Iterable[Element]) -> Iterator[Element]:
-    """A table that goes on at the head of the next page as one, with one header."""
+    """A table that goes on at the head of the next page as one, with one header.
+
+    A note may stand between at the foot of the page, if the header is repeated.
+    """
     before: Element | None = None
+    between: list[Element] = []
     for element in elements:
-        if (
-            before is not None
-            and before.table is not None
-            and element.table is not None
-            and element.page == before.last.page + 1
-            and before.table.goes_on_in(element.table)
-        ):
-            before.parts.append(Part(before.table.rows, element.page, element.block))
-            before.table.add(element.table)
+        if before is not None and _table_goes_on(before, element, noted=bool(between)):
+            _add_table(before, element)
+            continue
+        note = element.kind == "text" and len(between) < _MOST_BETWEEN
+        if before is not None and note and element.page == before.last.page:
+            between.append(element)
             continue
         if before is not None:
             yield before
-        before = element
+        yield from between
+        before, between = (element, []) if element.table is not None else (None, [])
+        if before is None:
+            yield element
     if before is not None:
         yield before
+    yield from between
+
+
+def _table_goes_on(before: Element, element: Element, *, noted: bool) -> bool:
+    if before.table is None or element.table is None or element.page != before.last.page + 1:
+        return False
+    if noted:
+        return before.table.repeats_in(element.table)
+    return before.table.goes_on_in(element.table)
+
+
+def _add_table(before: Element, element: Element) -> None:
+    if before.table is not None and element.table is not None:
+        before.parts.append(Part(before.table.rows, element.page, element.block))
+        before.table.add(element.table)
 
 
 def _floats(element: Element) -> bool:

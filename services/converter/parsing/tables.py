@@ -65,11 +65,24 @@ class Table:
 
     def goes_on_in(self, other: "Table") -> bool:
         """Whether `other`, at the head of the next page, has the same columns."""
+        if self.repeats_in(other):
+            return True
         return (
             self.kind == other.kind == "grid"
             and self.columns == other.columns
             and abs(self.left - other.left) < _SAME_EDGE
             and abs(self.right - other.right) < _SAME_EDGE
+        )
+
+    def repeats_in(self, other: "Table") -> bool:
+        """Whether `other` has the same columns under the same header."""
+        head = _head_texts(self, self.head_rows)
+        return (
+            self.kind == other.kind == "grid"
+            and self.columns == other.columns > 1
+            and len(head) > 1
+            and head == _head_texts(other, self.head_rows)
+            and abs(self.left - other.left) < 3 * _SAME_EDGE
         )
 
     def add(self, other: "Table") -> None:
@@ -102,6 +115,9 @@ _TOUCH = 3.0
 _LEAST_ROWS = 3
 _MOST_RULES = 3000
 _FAR = 1.3
+_BLANK = 0.45
+_SHORT = 5
+_EQUATION = re.compile(r"\([A-Z]?\d+(?:\.\d+)*[a-z]?\)")
 _TOUCHING = 0.04
 _SAME_EDGE = 8.0
 _FEW_BOXES, _LONG_BOX = 4, 35
@@ -145,38 +161,64 @@ def _parallel(rules: Sequence[Rule]) -> list[list[Rule]]:
 
 
 def _lined_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
-    """A table between horizontal rules only: its columns are the stripes that stay blank."""
+    """A table between horizontal rules only: its columns are the stripes that stay blank.
+
+    What lies across such a stripe in the head is a heading over several columns.
+    """
     left, right = rules[0].left, rules[0].right
     ys = _merged(r.top for r in rules)
     inside = _words_in(words, (left - 2, ys[0], right + 2, ys[-1]))
     lines = _read(inside)
     # Text that reaches out of the rules, or hardly any: they divide something else.
-    if len(lines) < _LEAST_ROWS or any(w.left < left - 4 or w.right > right + 4 for w in inside):
+    if len(lines) < 2 or any(w.left < left - 4 or w.right > right + 4 for w in inside):
         return None
-    narrow = 0.45 * min(w.size for w in inside)
-    stripes = _stripes((w.left - narrow, w.right + narrow) for w in inside)
-    cuts = [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
+    cuts = _cuts_of_lines(lines, ys)
     rows = [_segments_at(line, cuts) for line in lines]
-    if not cuts or not _tabular(rows) or ys[-1] - ys[0] > 40 * len(lines):
+    across = sum(_lies_across(row, cuts) and _height(row)[0] > ys[1] for row in rows)
+    if not cuts or across * 5 > len(rows) or not _tabular(rows) or ys[-1] - ys[0] > 40 * len(lines):
         return None
-    rows = _rows_in_bands(rows, ys, len(cuts) + 1)
+    rows = _rows_in_bands(rows, ys, cuts)
+    if len(rows) < 2:
+        return None
     cells = [cell for r, row in enumerate(rows) for cell in _row_cells(r, row, cuts)]
     return Table(left, ys[0], right, ys[-1], len(rows), len(cuts) + 1, cells, inside)
 
 
+def _cuts_of_lines(lines: Sequence[Sequence[Word]], ys: Sequence[float]) -> list[float]:
+    """Where columns part: by the lines under the head that have several parts, else by all."""
+    narrow = 0.45 * min(w.size for line in lines for w in line)
+    body = [line for line in lines if line[0].middle > ys[1]]
+    parted = [
+        line for line in body if any(b.left - a.right > 2 * narrow for a, b in pairwise(line))
+    ]
+    told = parted if len(parted) > 1 and len(parted) * 2 > len(body) else lines
+    stripes = _stripes((w.left - narrow, w.right + narrow) for line in told for w in line)
+    return [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
+
+
 def _rows_in_bands(
-    rows: Sequence[list[_Segment]], ys: Sequence[float], columns: int
+    rows: Sequence[list[_Segment]], ys: Sequence[float], cuts: Sequence[float]
 ) -> list[list[_Segment]]:
     """Lines between two rules as one row, if they are what is left of wrapped cells."""
+    stripes = _stripes(
+        (left, right) for row in rows if not _lies_across(row, cuts) for left, right, _ in row
+    )
     joined: list[list[_Segment]] = []
     for top, bottom in pairwise(ys):
         band = [r for r in rows if top <= sum(_height(r)) / 2 < bottom]
-        whole = sum(len(row) == columns for row in band)
-        if whole > 1 or len(band) < 2:
-            joined += _joined_rows(band, []) if len(band) > 1 and columns > 1 else band
+        whole = sum(len(row) > len(cuts) for row in band)
+        spans = any(_lies_across(row, cuts) for row in band)
+        if len(band) < 2 or (spans and whole):
+            joined += band
+        elif whole > 1:
+            joined += _joined_rows(band, stripes)
         else:
             joined.append([segment for row in band for segment in row])
     return joined
+
+
+def _lies_across(row: Sequence[_Segment], cuts: Sequence[float]) -> bool:
+    return any(left < cut < right for left, right, _ in row for cut in cuts)
 
 
 def _height(row: Sequence[_Segment]) -> tuple[float, float]:
@@ -185,10 +227,18 @@ def _height(row: Sequence[_Segment]) -> tuple[float, float]:
 
 
 def _segments_at(line: Sequence[Word], cuts: Sequence[float]) -> list[_Segment]:
-    parts: dict[int, list[Word]] = {}
+    """Words by column; those that run on over a cut stay together."""
+    parts: list[list[Word]] = []
+    before = -1
     for word in line:
-        parts.setdefault(sum((word.left + word.right) / 2 > cut for cut in cuts), []).append(word)
-    return [(part[0].left, part[-1].right, part) for _, part in sorted(parts.items())]
+        column = sum((word.left + word.right) / 2 > cut for cut in cuts)
+        near = bool(parts) and word.left - parts[-1][-1].right < _BLANK * word.size
+        if parts and (column == before or near):
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+        before = column
+    return [(part[0].left, part[-1].right, part) for part in parts]
 
 
 def table_in(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
@@ -423,10 +473,10 @@ def _read(words: Iterable[Word]) -> list[list[Word]]:
 def unruled_table(lines: Sequence[Sequence[Word]]) -> tuple[Table | None, int]:
     """A table that starts with the first of `lines`, and how many lines it takes."""
     rows, used = _rows_of_table(lines)
-    if len(rows) < _LEAST_ROWS:
+    if len(rows) < _LEAST_ROWS and not _is_head_with_row(rows):
         return None, 0
     cuts = _cuts(rows)
-    if not cuts or not _tabular(rows):
+    if not cuts or not _tabular(rows) or _is_formula(rows):
         return None, 0
     words = [w for row in rows for _, _, part in row for w in part]
     cells = [cell for r, row in enumerate(rows) for cell in _row_cells(r, row, cuts)]
@@ -461,6 +511,24 @@ def _rows_of_table(lines: Sequence[Sequence[Word]]) -> tuple[list[list[_Segment]
     while taken and len(taken[-1]) == 1 and not _wraps(taken[-1], stripes):
         taken.pop()
     return _joined_rows(taken, stripes), len(taken)
+
+
+def _is_head_with_row(rows: Sequence[Sequence[_Segment]]) -> bool:
+    """A head in bold over one row with as many cells, none of them long."""
+    if len(rows) != 2 or not 2 <= len(rows[0]) <= len(rows[1]):
+        return False
+    head, row = ([part for _, _, part in one] for one in rows)
+    return (
+        all(word.bold for part in head for word in part)
+        and not any(word.bold for part in row for word in part)
+        and all(len(part) <= _SHORT for part in (*head, *row))
+    )
+
+
+def _is_formula(rows: Sequence[Sequence[_Segment]]) -> bool:
+    """Lines that end with their number: `(2.4)`."""
+    ends = [" ".join(word.text for word in row[-1][2]) for row in rows if len(row) > 1]
+    return sum(_EQUATION.fullmatch(end) is not None for end in ends) * 2 > len(ends)
 
 
 def _stripes(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -514,7 +582,8 @@ def _joined_rows(
     for number, line in enumerate(lines):
         hangs = bool(stripes) and _wraps(line, stripes) and len(line) == 1
         near = grouped and number > 0 and not apart[number - 1]
-        if rows and (near if grouped else hangs):
+        goes_on = number > 0 and _goes_on(lines[number - 1], line, stripes)
+        if rows and (near if grouped else hangs or goes_on):
             rows[-1] = [*rows[-1], *line]
         else:
             rows.append(line)
@@ -522,6 +591,24 @@ def _joined_rows(
     if grouped and whole * 3 < len(rows) * 2:
         return [list(line) for line in lines if len(line) > 1]
     return rows
+
+
+def _goes_on(
+    above: Sequence[_Segment], below: Sequence[_Segment], stripes: Sequence[tuple[float, float]]
+) -> bool:
+    """Fewer cells, each of words, and each of them would not have fitted into the line above."""
+    if len(below) >= len(above):
+        return False
+    for left, right, part in below:
+        column = [s for s in stripes if s[0] <= (left + right) / 2 <= s[1]]
+        over = [a for a in above if column and column[0][0] <= (a[0] + a[1]) / 2 <= column[0][1]]
+        first = part[0]
+        blank = 0.25 * first.size
+        if not over or not re.search(r"[^\W\d_]{2}", " ".join(word.text for word in part)):
+            return False
+        if over[-1][1] + blank + first.right - first.left <= column[0][1]:
+            return False
+    return True
 
 
 def _segments(line: Sequence[Word]) -> list[_Segment]:
@@ -558,6 +645,25 @@ def _tabular(rows: Sequence[Sequence[_Segment]]) -> bool:
 
 
 def _row_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> list[Cell]:
+    """A cell for each column; one that lies over several takes their place."""
+    parts: dict[tuple[int, int], list[list[Word]]] = {}
+    for left, right, part in row:
+        column = sum((left + right) / 2 > cut for cut in cuts)
+        over = [n for n, cut in enumerate(cuts) if left < cut < right]
+        span = (over[0], over[-1] + 1) if over else (column, column)
+        parts.setdefault(span, []).append(part)
+    taken = {n for first, last in parts for n in range(first, last + 1)}
+    if len(taken) < sum(last - first + 1 for first, last in parts):
+        # They overlap: what is written below a heading over several columns.
+        return _single_cells(number, row, cuts)
+    parts.update(((n, n), []) for n in range(len(cuts) + 1) if n not in taken)
+    return [
+        Cell(number, first, _text(lines), column_span=last - first + 1, lines=lines)
+        for (first, last), lines in sorted(parts.items())
+    ]
+
+
+def _single_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> list[Cell]:
     parts: list[list[list[Word]]] = [[] for _ in range(len(cuts) + 1)]
     for left, right, part in row:
         parts[sum((left + right) / 2 > cut for cut in cuts)].append(part)

@@ -137,6 +137,74 @@ def test_a_wrapped_cell_stays_in_its_row() -> None:
     assert rows(table)[1] == ["name1", "a text that goes on below"]
 
 
+def test_cells_that_wrap_in_the_same_line_stay_in_their_row() -> None:
+    words = [
+        *line("Cellar", 50, 100), *line("papers of the old", 120, 100),
+        *line("dry and dark", 230, 100),
+        *line("council", 120, 113), *line("all year", 230, 113),
+        *line("Attic", 50, 126), *line("maps", 120, 126), *line("warm", 230, 126),
+        *line("Annex", 50, 139), *line("books", 120, 139), *line("cold", 230, 139),
+    ]  # fmt: skip
+    (table,) = blocks_of_page(words, [])
+    assert rows(table) == [
+        ["Cellar", "papers of the old council", "dry and dark all year"],
+        ["Attic", "maps", "warm"],
+        ["Annex", "books", "cold"],
+    ]
+
+
+def test_a_row_that_leaves_its_first_cell_blank_is_a_row() -> None:
+    words = [
+        *line("Fruit", 50, 100), *line("Pomegranate", 120, 100), *line("1.20", 230, 100),
+        *line("Plum", 120, 113), *line("1.30", 230, 113),
+        *line("Roots", 50, 126), *line("Carrot", 120, 126), *line("0.40", 230, 126),
+    ]  # fmt: skip
+    (table,) = blocks_of_page(words, [])
+    assert rows(table)[1] == ["", "Plum", "1.30"]
+
+
+def test_a_head_and_one_row_are_a_table_if_the_head_is_bold() -> None:
+    head = [*line("Room", 50, 100, bold=True), *line("Area", 150, 100, bold=True)]
+    words = [*head, *line("Cellar", 50, 113), *line("85.5", 150, 113)]
+    (table,) = blocks_of_page(words, [])
+    assert rows(table) == [["Room", "Area"], ["Cellar", "85.5"]]
+    plain = [*line("Name: Ann", 50, 100), *line("Town: Ohrid", 150, 100), *words[2:]]
+    assert all(block.kind != "table" for block in blocks_of_page(plain, []))
+
+
+def test_a_heading_over_two_columns_spans_them() -> None:
+    words = [
+        *line("Item", 80, 103),
+        *line("Animal", 55, 118), *line("Kind", 110, 118), *line("Price", 165, 118),
+        *line("Gnat", 55, 143), *line("each", 110, 143), *line("0.01", 165, 143),
+        *line("Gnu", 55, 156), *line("stuffed", 110, 156), *line("92.50", 165, 156),
+    ]  # fmt: skip
+    rules = [Rule(50, y, 200, y) for y in (100, 140, 170)]
+    (table,) = blocks_of_page(words, rules)
+    assert table.table is not None
+    (span,) = [cell for cell in table.table.cells if cell.text == "Item"]
+    assert (span.row, span.column_span) == (0, 2)
+    assert rows(table)[1:] == [
+        ["Animal", "Kind", "Price"], ["Gnat", "each", "0.01"], ["Gnu", "stuffed", "92.50"],
+    ]  # fmt: skip
+
+
+def test_numbered_formulas_are_no_table() -> None:
+    words = [w for n in range(4) for w in [*line("a = b", 90, 100 + 15 * n),
+                                           *line(f"(2.{n})", 300, 100 + 15 * n)]]  # fmt: skip
+    assert all(block.kind != "table" for block in blocks_of_page(words, []))
+
+
+def test_a_listing_with_numbered_lines_is_code() -> None:
+    code = ("if x:", "    y = 2", "else:", "    y = 3")
+    words = [w for n, text in enumerate(code) for w in [
+        *line(str(n + 1), 50, 100 + 12 * n), *line(text, 80, 100 + 12 * n, mono=True)
+    ]]  # fmt: skip
+    (block,) = blocks_of_page(words, [])
+    assert block.kind == "code"
+    assert block.text.splitlines()[0].split() == ["1", "if", "x:"]
+
+
 def test_a_bulleted_list_is_no_table() -> None:
     words = []
     for n in range(4):

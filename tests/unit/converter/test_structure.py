@@ -191,6 +191,26 @@ def test_a_paragraph_goes_on_on_the_next_page() -> None:
     assert len(elements) == 1 or "sentence goes on to its end." in elements[0].text
 
 
+def room_table(top: float, *names: str) -> list[Word]:
+    head = [*line("Room", 50, top, bold=True), *line("Area", 200, top, bold=True)]
+    return head + [
+        word
+        for n, name in enumerate(names, 1)
+        for word in [*line(name, 50, top + 13 * n), *line(f"{n}0.5", 200, top + 13 * n)]
+    ]
+
+
+def test_a_table_goes_on_behind_a_note_if_its_head_is_repeated() -> None:
+    first = page(1, [*body(100), *room_table(640, "Cellar"), *line("Counted in May.", 50, 760, 8)])
+    second = page(2, [*room_table(60, "Attic", "Annex", "Tower"), *body(300)])
+    elements = seen([first, second])
+    (table,) = [e.table for e in elements if e.table is not None]
+    assert [c.text for c in table.cells if c.column == 0] == [
+        "Room", "Cellar", "Attic", "Annex", "Tower",
+    ]  # fmt: skip
+    assert "Counted in May." in [e.text for e in elements]
+
+
 def test_a_footnote_does_not_break_the_paragraph() -> None:
     first = page(
         1,
