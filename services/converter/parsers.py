@@ -30,7 +30,7 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-3",
+    MARKDOWN: "markdown-4",
     PLAIN: "text-3",
     CSV: "csv-2",
     JSON: "json-2",

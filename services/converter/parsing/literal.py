@@ -65,7 +65,11 @@ def paragraph(text: str, *, lists: bool = False) -> str:
 
 
 def _line(line: str, *, lists: bool) -> str:
-    line = _inline(line)
+    return line_start(_inline(line), lists=lists)
+
+
+def line_start(line: str, *, lists: bool = False) -> str:
+    """A line of literal Markdown that starts no block; `lists`: but for an item."""
     if _START.match(line) or _RULE.match(line):
         return f"\\{line}"
     if lists:

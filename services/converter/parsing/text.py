@@ -21,6 +21,8 @@ _BACKTICKS = re.compile(r"`+")
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.S)
 _REMOVED = "\ufdea"
 """Stands for a line end that went with what was hidden around it."""
+_ADDED = "\ufdeb"
+"""On a line whose end stands in the text only: the next one is of the same line of the file."""
 _LONG_PARAGRAPH = 10
 _REFERENCE_COMMENT = re.compile(
     r"^\ufdea* {0,3}\[[^\]\n]{1,99}\]:[ \t]*(?:#|<>|<#>)[ \t]*[\"'(](.*)[\"')][ \t]*$", re.M
@@ -52,6 +54,7 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
     if media_type == MARKDOWN:
         text, fields = _front_matter(text, hidden)
         text = _outside_code(text, lambda part: take_hidden(part, hidden))
+        text = _rendered(text, hidden)
     if not text.replace(_REMOVED, "").strip():
         raise Refusal("empty-document", "the file has no text")
     markdown, spans = _with_places(text, (options or ParseOptions()).max_output_bytes)
@@ -93,8 +96,9 @@ def _numbered(text: str) -> Iterator[tuple[str, int, int]]:
         line = text[at:end]
         last = number + line.count(_REMOVED)
         first = number + len(line) - len(line.lstrip(_REMOVED))
-        yield line.replace(_REMOVED, ""), first, last
-        number, at = last + 1, end
+        added = line.count(_ADDED)
+        yield line.replace(_REMOVED, "").replace(_ADDED, ""), first, last
+        number, at = last + 1 - added, end
 
 
 def _write(writer: Writer, lines: list[tuple[str, int, int]]) -> None:
@@ -104,6 +108,27 @@ def _write(writer: Writer, lines: list[tuple[str, int, int]]) -> None:
     elif lines:
         place = Place(lines=(lines[0][1], lines[-1][2]))
         writer.add("".join(line for line, _, _ in lines), place)
+
+
+def _rendered(text: str, hidden: list[HiddenText]) -> str:
+    """Markdown in the place of raw HTML, with signs for the line ends that came or went."""
+    from services.converter.parsing.raw_html import has_html, without_html
+
+    if not has_html(text):
+        return text
+    lines = text.split("\n")
+    bare = [line.replace(_REMOVED, "") for line in lines]
+    gone = [line.count(_REMOVED) for line in lines]
+    written = without_html(bare, hidden)
+    starts = [line.start for line in written[1:]] + [len(lines)]
+    out: list[str] = []
+    for (part, start), end in zip(written, starts, strict=True):
+        removed = sum(gone[start:end]) + max(0, end - start - 1)
+        if bare[start] == part and end == start + 1:
+            out.append(lines[start])
+        else:
+            out.append(part + _REMOVED * removed + (_ADDED if end == start else ""))
+    return "\n".join(out)
 
 
 # --- hidden parts -------------------------------------------------------------------------------
@@ -159,7 +184,7 @@ def _removed(text: str) -> str:
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
     """`change` applied to everything but fenced blocks and code spans."""
-    return "".join(part if code else _outside_spans(part, change) for code, part in _fences(text))
+    return "".join(part if code else outside_spans(part, change) for code, part in _fences(text))
 
 
 def _fences(text: str) -> Iterator[tuple[bool, str]]:
@@ -179,8 +204,11 @@ def _fences(text: str) -> Iterator[tuple[bool, str]]:
     yield bool(fence), "".join(run)
 
 
-def _outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """Code spans are put aside, since a comment may contain one and the other way round."""
+def outside_spans(text: str, change: Callable[[str], str]) -> str:
+    """`change` applied to everything but code spans.
+
+    Those are put aside, since a comment may contain one and the other way round.
+    """
     spans: list[str] = []
     kept: list[str] = []
     at = 0

@@ -188,7 +188,7 @@ class _Book:
         """Titles and values of charts: what a reader sees drawn stands in no cell as it is told."""
         parts = {r.id: r.target for r in relations(self._archive, target) if r.kind == "chart"}
         found: list[tuple[str, Place]] = []
-        for anchor in () if drawing is None else drawing:
+        for anchor in () if drawing is None else sorted(drawing, key=_corner):
             place = Place(sheet=name, cells=_cells_under(anchor))
             for chart in _of(anchor, "chart"):
                 root = side_part(self._archive, parts.get(chart.get(f"{_R}id") or "", ""))
@@ -196,6 +196,15 @@ class _Book:
                     [(block, place) for block in chart_blocks(root)] if root is not None else []
                 )
         return found
+
+
+def _corner(anchor: Any) -> tuple[int, ...]:
+    """Row and column of the first cell that a drawing covers; drawings are read as they lie."""
+    told = {str(e.tag).rpartition("}")[2]: e.text or "" for e in next(_of(anchor, "from"), ())}
+    return tuple(
+        int(number) if (number := told.get(key, "")).isdecimal() and len(number) < 9 else 0
+        for key in ("row", "col")
+    )
 
 
 def _cells_under(anchor: Any) -> str | None:

@@ -1,0 +1,473 @@
+"""HTML inside Markdown as Markdown: tables, lists, links, emphasis; what is not seen apart.
+
+Not by docling: the file is Markdown, which stays as it is, and HTML blocks come in halves with
+Markdown between (`<details>`, a blank line, text, a blank line, `</details>`). Tags that HTML does
+not know (`Vec<T>`) stay as they are.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+
+from contracts.artifacts import HiddenKind, HiddenText
+from services.converter.parsing.emphasis import Run, emphasised, emphasised_runs
+from services.converter.parsing.literal import line_start, plain_line, span
+from services.converter.parsing.table_text import has_head, table_rule
+from services.converter.parsing.visibility import take_hidden
+
+_CONTAINERS = frozenset({
+    "html", "body", "p", "div", "section", "article", "main", "header", "footer", "aside", "nav",
+    "center", "details", "summary", "figure", "figcaption", "dl", "dt", "dd", "address", "form",
+    "fieldset", "legend", "tbody", "thead", "tfoot", "tr", "td", "th", "caption", "li",
+})  # fmt: skip
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_LISTS = frozenset({"ul", "ol", "menu"})
+_BLOCKS = _CONTAINERS | _HEADINGS | _LISTS | {"table", "pre", "blockquote", "hr"}
+_INLINE = frozenset({
+    "a", "abbr", "b", "big", "br", "cite", "code", "del", "em", "font", "i", "img", "ins", "kbd",
+    "label", "mark", "picture", "q", "s", "samp", "small", "source", "span", "strike", "strong",
+    "sub", "sup", "time", "tt", "u", "var", "wbr", "video", "audio", "input", "button", "g-emoji",
+})  # fmt: skip
+_BOLD, _ITALIC = frozenset({"b", "strong"}), frozenset({"i", "em", "cite", "var"})
+_STRUCK, _CODE = frozenset({"s", "del", "strike"}), frozenset({"code", "tt", "samp"})
+_NAMES = "|".join(sorted(_BLOCKS | _INLINE, key=len, reverse=True))
+_ANY_TAG = re.compile(rf"</?(?:{_NAMES})(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"\b(alt|title|aria-label)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_PAIR = re.compile(
+    r"<(a|b|strong|i|em|s|del|strike|code|tt|samp)(\s[^<>]*)?>([^<>]*)</\1\s*>", re.IGNORECASE
+)
+_EMPTY = re.compile(r"<(?:img|source|wbr)(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_SWALLOWS = re.compile(
+    r"<(/?)(script|style|textarea|template|noscript|title|xmp|iframe|noembed|noframes|plaintext"
+    r"|select|svg|math)(?=[\s>])",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"[ \t]*<br\s*/?>[ \t]*", re.IGNORECASE)
+_LINED = re.compile(r"<(tr|li|p|h[1-6]|pre|blockquote|div|dt|dd|summary)(?=[\s>])", re.IGNORECASE)
+_MARKED_LINE = re.compile(r"\s*(?:[-*+|#>]|\d{1,9}[.)]\s)")
+_TABLE_STARTS = re.compile(r"\s*<table\b", re.IGNORECASE)
+_TABLE_ENDS = re.compile(r"</table\s*>", re.IGNORECASE)
+_ONLY_TAGS = re.compile(r"\s*(?:<.*|\|?\s*)")
+_BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+_BLANKS = re.compile(r"[ \t]{2,}")
+_DEEPEST = 60
+_DEEPEST_LIST = 8
+_MOST_COLUMNS = 500
+_MOST_CELLS = 100_000
+_LONGEST = 8_000_000
+_ROUNDS = 8
+
+
+class Line(NamedTuple):
+    """A line of Markdown, and which of the lines before the change it starts at, from 0."""
+
+    text: str
+    start: int
+
+
+def has_html(text: str) -> bool:
+    """Whether there is something to do; very long texts are left alone."""
+    return len(text) <= _LONGEST and _ANY_TAG.search(text) is not None
+
+
+def without_html(lines: Sequence[str], hidden: list[HiddenText]) -> list[Line]:
+    """The lines of a Markdown text with its raw HTML as Markdown.
+
+    What a reader of the page does not see (alternative texts, titles, hidden elements) goes to
+    `hidden`. Starts ascend; blocks of code stay as they are.
+    """
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"maxNesting": 200}).enable("table").disable("inline")
+    out: list[Line] = []
+    tables = _Tables(lines)
+    at = 0
+    in_table = False
+    for token in reader.parse("\n".join(lines)):
+        in_table = token.type == "table_open" or (in_table and token.type != "table_close")
+        if token.map is None or token.map[0] < at or token.type not in {"html_block", "inline"}:
+            continue
+        start, end = token.map
+        out += [Line(lines[n], n) for n in range(at, start)]
+        if token.type == "html_block":
+            end = tables.end(lines, start, end)
+            out += _block(lines, start, end, hidden)
+        else:
+            out += _paragraph(lines, start, end, hidden, in_table=in_table)
+        at = end
+    return [*out, *(Line(lines[n], n) for n in range(at, len(lines)))]
+
+
+# --- within paragraphs ----------------------------------------------------------------------------
+
+
+def _paragraph(
+    lines: Sequence[str], start: int, end: int, hidden: list[HiddenText], *, in_table: bool
+) -> Iterator[Line]:
+    text = "\n".join(lines[start:end])
+    if not _ANY_TAG.search(text):
+        yield from (Line(lines[n], n) for n in range(start, end))
+        return
+    from services.converter.parsing.text import outside_spans
+
+    changed = outside_spans(text, lambda part: _inline_tags(part, hidden, in_table=in_table))
+    for number, line in enumerate(changed.split("\n")):
+        for part in line.split(_MORE):
+            yield Line(part, start + number)
+
+
+_MORE = "\ufdeb"
+"""Ends a line that the file does not end there; a noncharacter, as in `marks.py`."""
+
+
+def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
+    def pair(match: re.Match[str]) -> str:
+        whole, at, end = match.string, match.start(), match.end()
+        _note(match[0], hidden)
+        return _paired(match, whole[max(0, at - 1) : at], whole[end : end + 1])
+
+    def gone(match: re.Match[str]) -> str:
+        _note(match[0], hidden)
+        return ""
+
+    text = _EMPTY.sub(gone, text)
+    text = "\n".join(_broken(text.split("\n"), in_table=in_table))
+    for _ in range(_ROUNDS):
+        # From the inside out.
+        before = text
+        text = _PAIR.sub(pair, text)
+        if text == before:
+            break
+    return _ANY_TAG.sub(gone, text)
+
+
+def _paired(match: re.Match[str], before: str, after: str) -> str:
+    """The Markdown of an element that holds only text."""
+    name, inner = match[1].lower(), match[3]
+    if not inner.strip():
+        return inner
+    if name == "a":
+        found = _HREF.search(match[2] or "")
+        return linked(inner, next(filter(None, found.groups()), "") if found else "")
+    if name in _CODE:
+        return inner if "`" in inner else f"`{inner.strip()}`"
+    if name in _STRUCK:
+        return f"~~{inner.strip()}~~"
+    return emphasised(inner, bold=name in _BOLD, italic=name in _ITALIC, before=before, after=after)
+
+
+def _broken(lines: list[str], *, in_table: bool) -> Iterator[str]:
+    """Line breaks, where a line can be broken without a change of what it is part of."""
+    for number, line in enumerate(lines):
+        if "<" not in line:
+            yield line
+            continue
+        parts = _BREAK.split(line)
+        follows = number + 1 < len(lines)
+        joint = f"\\{_MORE}"
+        if in_table or any(map(_MARKED_LINE.match, parts)):
+            joint = " "
+        ends = len(parts) > 1 and not parts[-1] and follows and not in_table
+        yield joint.join(part for part in parts if part) + ("\\" if ends else "")
+
+
+def linked(text: str, address: str) -> str:
+    """A link, if there is something to follow and something to see."""
+    address = address.strip()
+    if not text.strip() or not address or re.search(r"[\s<>\\\x00-\x1f]", address):
+        return text
+    if address.lower().startswith(("javascript:", "data:", "vbscript:")):
+        return text
+    target = f"<{address}>" if "(" in address or ")" in address else address
+    return f"[{text}]({target})"
+
+
+def _note(tag: str, hidden: list[HiddenText]) -> None:
+    for match in _ATTRIBUTE.finditer(tag):
+        text = " ".join((match[2] or match[3] or "").split())
+        kind: HiddenKind = "alt-text" if match[1].lower() == "alt" else "attribute"
+        if text:
+            hidden.append(HiddenText(kind=kind, text=text))
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+class _Tables:
+    """Where tables end: one may have blank lines between its tags, where Markdown would end it."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._ends = [n for n, line in enumerate(lines) if _TABLE_ENDS.search(line)]
+        others = (not _ONLY_TAGS.fullmatch(line) for line in lines)
+        self._others = list(accumulate(others, initial=0))
+        """How many lines before each are not of tags only."""
+
+    def end(self, lines: Sequence[str], start: int, end: int) -> int:
+        """The end of an HTML block, or of the table that starts it."""
+        if not _TABLE_STARTS.match(lines[start]):
+            return end
+        at = bisect_left(self._ends, start)
+        last = self._ends[at] if at < len(self._ends) else 0
+        whole = last >= end and self._others[end] == self._others[last + 1]
+        return last + 1 if whole else end
+
+
+def _block(lines: Sequence[str], start: int, end: int, hidden: list[HiddenText]) -> list[Line]:
+    text = "\n".join(lines[start:end])
+    if not _ANY_TAG.search(text) or _swallows(text):
+        return [Line(lines[n], n) for n in range(start, end)]
+    if not _ANY_TAG.sub("", text).strip():
+        # Half of an element, or pictures.
+        for tag in _ANY_TAG.findall(text):
+            _note(tag, hidden)
+        return [Line("", start)]
+    indent = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+    written = _Writer(text, hidden).lines
+    if not written:
+        return [Line("", start)]
+    # What was a block of its own stays one, whatever stands beside it.
+    if start and lines[start - 1].strip():
+        written.insert(0, Line("", 0))
+    if end < len(lines) and lines[end].strip():
+        written.append(Line("", end - start - 1))
+    return [Line(f"{indent}{line}" if line else "", start + at) for line, at in written]
+
+
+def _swallows(text: str) -> bool:
+    """Whether an element has no end, in which an HTML parser would lose what follows."""
+    open_: set[str] = set()
+    for match in _SWALLOWS.finditer(text):
+        name = match[2].lower()
+        (open_.discard if match[1] else open_.add)(name)
+    return bool(open_)
+
+
+class _Writer:
+    """Blocks of one piece of HTML."""
+
+    def __init__(self, text: str, hidden: list[HiddenText]) -> None:
+        self.lines: list[Line] = []
+        soup = BeautifulSoup(text, "lxml")
+        self._starts = _starts(soup, text)
+        self._at = 0
+        self._cells = 0
+        hidden += take_hidden(soup)
+        self._blocks(soup, "", 0)
+
+    def _add(self, text: str) -> None:
+        self.lines.append(Line(text, self._at))
+
+    def _gap(self, indent: str) -> None:
+        if self.lines and self.lines[-1].text.strip(" >"):
+            self._add(indent.rstrip())
+
+    def _put(self, runs: list[Run], lead: str, indent: str) -> None:
+        """A paragraph; `lead` stands before its first line, `indent` before the others."""
+        text = _BLANKS.sub(" ", emphasised_runs(runs)).strip()
+        if not text:
+            return
+        for number, line in enumerate(re.split(r"[ \t]*\n[ \t]*", text)):
+            self._add(f"{lead if number == 0 else indent}{line_start(line)}")
+
+    def _blocks(self, node: Any, indent: str, depth: int) -> None:
+        """Children of a container: blocks, and what lies between them as paragraphs."""
+        runs: list[Run] = []
+        for child in node.children:
+            if isinstance(child, Tag) and child.name in _BLOCKS and depth < _DEEPEST:
+                self._paragraph(runs, indent)
+                runs = []
+                self._at = max(self._at, self._starts.get(id(child), 0))
+                self._block(child, indent, depth + 1)
+            else:
+                runs += _runs(child, bold=False, italic=False, depth=depth)
+        self._paragraph(runs, indent)
+
+    def _paragraph(self, runs: list[Run], indent: str) -> None:
+        if any(run.text.strip() for run in runs):
+            self._gap(indent)
+            self._put(runs, indent, indent)
+
+    def _block(self, tag: Tag, indent: str, depth: int) -> None:
+        if tag.name in _HEADINGS:
+            text = plain_line(tag.get_text(" "))
+            if text:
+                self._gap(indent)
+                self._add(f"{indent}{'#' * int(tag.name[1])} {span(text)}")
+        elif tag.name in _LISTS:
+            self._list(tag, indent, depth)
+        elif tag.name == "table":
+            self._table(tag, indent)
+        elif tag.name == "pre":
+            self._code(tag, indent)
+        elif tag.name == "blockquote":
+            self._gap(indent)
+            self._blocks(tag, f"{indent}> ", depth)
+        elif tag.name != "hr":
+            self._blocks(tag, indent, depth)
+
+    def _list(self, tag: Tag, indent: str, depth: int) -> None:
+        if tag.find_parent("li") is None:
+            self._gap(indent)
+        number = int(str(tag.get("start"))) if str(tag.get("start")).isdecimal() else 1
+        for item in tag.find_all("li", recursive=False):
+            self._at = max(self._at, self._starts.get(id(item), 0))
+            mark = f"{number}. " if tag.name == "ol" else "- "
+            number += 1
+            runs: list[Run] = []
+            inner: list[Tag] = []
+            for child in item.children:
+                own = isinstance(child, Tag) and child.name in _BLOCKS - {"p"}
+                if isinstance(child, Tag) and own and depth < _DEEPEST:
+                    inner.append(child)
+                else:
+                    runs += _runs(child, bold=False, italic=False, depth=depth)
+            deeper = f"{indent}    " if len(indent) < 4 * _DEEPEST_LIST else indent
+            if any(run.text.strip() for run in runs):
+                self._put(runs, f"{indent}{mark}", deeper)
+            for child in inner:
+                self._block(child, deeper, depth + 1)
+
+    def _table(self, tag: Tag, indent: str) -> None:
+        rows = [row for row in tag.find_all("tr") if row.find_parent("table") is tag]
+        grid = _grid(rows)
+        texts = [[_cell(runs) for runs in row] for row in grid]
+        if not any(any(row) for row in texts):
+            return
+        columns = max(map(len, texts))
+        self._gap(indent)
+        headed = len(rows) == 1 or rows[0].find("th") is not None or has_head(texts)
+        head = [_cell(runs, plain=True) for runs in grid[0]] if headed else []
+        self._at = max(self._at, self._starts.get(id(rows[0]), 0))
+        self._row(head, columns, indent)
+        self._add(indent + table_rule(columns))
+        for number in range(int(headed), len(texts)):
+            self._at = max(self._at, self._starts.get(id(rows[number]), 0))
+            self._row(texts[number], columns, indent)
+        if indent:
+            self._gap(indent)
+
+    def _row(self, texts: Sequence[str], columns: int, indent: str) -> None:
+        padded = [*texts, *[""] * (columns - len(texts))]
+        self._add(f"{indent}| {' | '.join(padded)} |")
+
+    def _code(self, tag: Tag, indent: str) -> None:
+        text = tag.get_text().strip("\n")
+        if not text.strip():
+            return
+        longest = max((len(run) for run in re.findall("`+", text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        self._gap(indent)
+        self._add(indent + fence)
+        for line in text.split("\n"):
+            self._add(f"{indent}{line}")
+        self._add(indent + fence)
+        if indent:
+            self._gap(indent)
+
+
+def _starts(soup: BeautifulSoup, text: str) -> dict[int, int]:
+    """The line of each element that is worth a place, where the parser put none in or out."""
+    found: dict[str, list[int]] = {}
+    line = at = 0
+    for match in _LINED.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        found.setdefault(match[1].lower(), []).append(line)
+    starts: dict[int, int] = {}
+    for name, lines in found.items():
+        tags = soup.find_all(name)
+        if len(tags) == len(lines):
+            starts |= {id(tag): line for tag, line in zip(tags, lines, strict=True)}
+    return starts
+
+
+def _grid(rows: Sequence[Tag]) -> list[list[list[Run]]]:
+    """Cells of the rows; merged ones show their text in each of theirs."""
+    grid: list[list[list[Run]]] = []
+    below: dict[int, tuple[int, list[Run]]] = {}
+    left = _MOST_CELLS
+    for row in rows:
+        cells: list[list[Run]] = []
+        waiting = [c for c in row.find_all(["td", "th"]) if c.find_parent("tr") is row][::-1]
+        while (waiting or len(cells) in below) and len(cells) < _MOST_COLUMNS:
+            if len(cells) in below:
+                times, runs = below.pop(len(cells))
+                if times > 1:
+                    below[len(cells)] = (times - 1, runs)
+                cells.append(runs)
+                continue
+            tag = waiting.pop()
+            runs = [run for child in tag.children for run in _cell_runs(child)]
+            down = _number(tag.get("rowspan"))
+            for _ in range(_number(tag.get("colspan"))):
+                if down > 1:
+                    below[len(cells)] = (down - 1, runs)
+                cells.append(runs)
+        grid.append(cells)
+        left -= len(cells)
+        if left < 0:
+            break
+    return grid
+
+
+def _cell(runs: Sequence[Run], *, plain: bool = False) -> str:
+    """The text of a cell in one line."""
+    text = "".join(run.text for run in runs) if plain else emphasised_runs(runs)
+    text = _BLANKS.sub(" ", text.replace("\\\n", " ")).strip()
+    return _BAR.sub(r"\1\\|", text)
+
+
+def _number(told: Any) -> int:
+    return min(int(told), _MOST_COLUMNS) if str(told or "").isdecimal() and len(told) < 5 else 1
+
+
+def _cell_runs(node: Any) -> list[Run]:
+    """Of blocks in a cell the texts, one after the other."""
+    runs = _runs(node, bold=False, italic=False, depth=0)
+    is_block = isinstance(node, Tag) and node.name in _BLOCKS
+    return [Run(" "), *runs, Run(" ")] if is_block else runs
+
+
+def _runs(node: Any, *, bold: bool, italic: bool, depth: int) -> list[Run]:
+    """What stands in a line, as literal Markdown."""
+    if not isinstance(node, Tag) or depth > _DEEPEST:
+        return _text(node.get_text(" "), bold=bold, italic=italic)
+    if node.name == "br":
+        return [Run("\\\n")]
+    if node.name in _CODE:
+        text = plain_line(node.get_text())
+        return [Run(f"`{text}`" if text and "`" not in text else span(text))]
+    bold, italic = bold or node.name in _BOLD, italic or node.name in _ITALIC
+    inner = [
+        run
+        for child in node.children
+        for run in _runs(child, bold=bold, italic=italic, depth=depth + 1)
+    ]
+    before, behind = _around(node) if any(run.text.strip() for run in inner) else ("", "")
+    return [Run(before), *inner, Run(behind)]
+
+
+def _around(tag: Tag) -> tuple[str, str]:
+    """What stands before and behind the text of an element."""
+    if tag.name in _STRUCK:
+        return "~~", "~~"
+    if tag.name in _BLOCKS:
+        return " ", " "
+    target = linked("x", str(tag.get("href") or "")) if tag.name == "a" else "x"
+    return ("[", target[2:]) if target != "x" else ("", "")
+
+
+def _text(text: str, *, bold: bool, italic: bool) -> list[Run]:
+    """Blanks as HTML shows them."""
+    core = span(text)
+    if not core:
+        return [Run(" ")] if text else []
+    lead = " " if text[:1].isspace() else ""
+    trail = " " if text[-1:].isspace() else ""
+    return [Run(f"{lead}{core}{trail}", bold, italic)]
