@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 # Noncharacters are marks of `marks.py`: they will be gone when the text is read.
 _MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(?:[^`]|(?!\1(?!`))`+)*?(?<!`)\1(?!`)")
+_TICKS = re.compile("`+")
 _LINK = re.compile(r"\]\([^()\s]*\)")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _BLANKS = " \t\r\n\u00a0"
+_TAIL = 64
 _MOVABLE = ".,:;!?"
 
 
@@ -54,50 +55,61 @@ def emphasised_runs(runs: Iterable[Run]) -> str:
     merged = _merged(runs)
     if not all(_is_whole(run.text) for run in merged if run.bold or run.italic):
         merged = [run if _is_whole(run.text) else Run(run.text) for run in merged]
-    if any("`" in _CODE.sub("", run.text) for run in merged):
+    if any("`" in _without_code(run.text) for run in merged):
         # An open backtick may make code of all up to the next one.
         return "".join(run.text for run in merged)
-    written = ""
+    written: list[str] = []
     at = 0
     for bold, group in groupby(merged, key=lambda run: run.bold):
         members = list(group)
         at += len(members)
         after = merged[at].text if at < len(merged) else ""
+        before = _tail(written)
         if bold and all(run.italic for run in members):
             text = "".join(run.text for run in members)
-            written += _wrapped(text, "***", written, after)
+            written.append(_wrapped(text, "***", before, after))
             continue
-        inner = _with_italics(members, written, after)
-        written += _wrapped(inner, "**", written, after) if bold else inner
-    return written
+        inner = _with_italics(members, before, after)
+        written.append(_wrapped(inner, "**", before, after) if bold else inner)
+    return "".join(written)
+
+
+def _tail(written: Sequence[str]) -> str:
+    """The end of what was written, long enough to hold a letter behind marks."""
+    pieces: list[str] = []
+    for piece in reversed(written):
+        pieces.append(piece[-_TAIL:])
+        if sum(map(len, pieces)) >= _TAIL:
+            break
+    return "".join(reversed(pieces))
 
 
 def _merged(runs: Iterable[Run]) -> list[Run]:
     given = [run for run in runs if run.text]
-    merged: list[Run] = []
-    for number, one in enumerate(given):
-        run = one
-        if not run.text.strip(_MARKS).strip():
-            left = merged[-1] if merged else Run("")
-            right = given[number + 1] if number + 1 < len(given) else Run("")
-            run = Run(run.text, left.bold and right.bold, left.italic and right.italic)
-        if merged and merged[-1][1:] == run[1:]:
-            merged[-1] = run._replace(text=merged[-1].text + run.text)
-        else:
-            merged.append(run)
-    return merged
+    looked: list[Run] = []
+    for number, run in enumerate(given):
+        if run.text.strip(_MARKS).strip():
+            looked.append(run)
+            continue
+        left = looked[-1] if looked else Run("")
+        right = given[number + 1] if number + 1 < len(given) else Run("")
+        looked.append(Run(run.text, left.bold and right.bold, left.italic and right.italic))
+    return [
+        Run("".join(run.text for run in group), *look)
+        for look, group in groupby(looked, key=lambda run: (run.bold, run.italic))
+    ]
 
 
 def _with_italics(runs: Sequence[Run], before: str, after: str) -> str:
     """Within bold only between blanks: elsewhere stars of both could pair the wrong way."""
-    written = ""
+    written: list[str] = []
     for number, run in enumerate(runs):
         follows = runs[number + 1].text if number + 1 < len(runs) else after
-        apart = not run.bold or (_ends_blank(written, run) and _starts_blank(run, runs, number))
-        text = run.text
+        tail = _tail(written)
+        apart = not run.bold or (_ends_blank(tail, run) and _starts_blank(run, runs, number))
         alone = run.italic and apart
-        written += _wrapped(text, "*", written or before, follows) if alone else text
-    return written
+        written.append(_wrapped(run.text, "*", tail or before, follows) if alone else run.text)
+    return "".join(written)
 
 
 def _ends_blank(written: str, run: Run) -> bool:
@@ -116,11 +128,33 @@ def _lead(text: str) -> str:
 
 def _is_whole(text: str) -> bool:
     """Whether no sign in it can pair with one outside."""
-    bare = _CODE.sub("", text)
+    bare = _without_code(text)
     if "`" in bare or _BLANK_LINE.search(text):
         return False
     bare = _LINK.sub("]", bare)
     return not ("*" in bare or "](" in bare or _loose_underscores(bare))
+
+
+def _without_code(text: str) -> str:
+    """Without code spans: from backticks to the next ones of the same number."""
+    if "`" not in text:
+        return text
+    ticks = list(_TICKS.finditer(text))
+    later: dict[int, list[int]] = {}
+    for number in range(len(ticks) - 1, -1, -1):
+        later.setdefault(len(ticks[number][0]), []).append(number)
+    kept: list[str] = []
+    at = number = 0
+    while number < len(ticks):
+        same = later[len(ticks[number][0])]
+        while same and same[-1] <= number:
+            same.pop()
+        if same:
+            kept.append(text[at : ticks[number].start()])
+            number = same.pop()
+            at = ticks[number].end()
+        number += 1
+    return "".join([*kept, text[at:]])
 
 
 def _loose_underscores(text: str) -> bool:

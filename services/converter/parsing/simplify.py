@@ -13,6 +13,7 @@ from bs4.element import NavigableString, PageElement, Tag
 
 from services.converter.parsing.article import is_gone
 from services.converter.parsing.formula import linear
+from services.converter.parsing.html_emphasis import write_emphasis
 from services.converter.parsing.trees import smooth
 
 _PLAIN_INLINE = [
@@ -417,6 +418,7 @@ def _flatten_inline(soup: BeautifulSoup) -> None:
     for tag in soup.find_all("br"):
         if tag.find_parent(list(_ONE_LINE)):
             tag.replace_with(_text(" "))
+    write_emphasis(soup)
     for tag in soup.find_all(_PLAIN_INLINE):
         tag.unwrap()
 
