@@ -7,6 +7,7 @@ not know (`Vec<T>`) stay as they are.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -48,6 +49,8 @@ _SWALLOWS = re.compile(
     r"|select|svg|math)(?=[\s>])",
     re.IGNORECASE,
 )
+_OPEN_ENDED = ("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot")
+_OPTIONAL_END = re.compile(rf"<(/?)({'|'.join(_OPEN_ENDED)})(?=[\s>])", re.IGNORECASE)
 _BREAK = re.compile(r"[ \t]*<br\s*/?>[ \t]*", re.IGNORECASE)
 _LINED = re.compile(r"<(tr|li|p|h[1-6]|pre|blockquote|div|dt|dd|summary)(?=[\s>])", re.IGNORECASE)
 _MARKED_LINE = re.compile(r"\s*(?:[-*+|#>]|\d{1,9}[.)]\s)")
@@ -118,12 +121,15 @@ def _paragraph(
 
     changed = outside_spans(text, lambda part: _inline_tags(part, hidden, in_table=in_table))
     for number, line in enumerate(changed.split("\n")):
+        if lines[start + number].lstrip().startswith("<") and not line.startswith("<"):
+            # What stands behind a tag starts no block.
+            line = line_start(line.lstrip())  # noqa: PLW2901
         for part in line.split(_MORE):
             yield Line(part, start + number)
 
 
-_MORE = "\ufdeb"
-"""Ends a line that the file does not end there; a noncharacter, as in `marks.py`."""
+_MORE, _BROKEN = "\ufdeb", "\ufdec"
+"""A line ends here that does not in the file; a line is broken here: as signs in `marks.py`."""
 
 
 def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
@@ -253,7 +259,7 @@ class _Writer:
 
     def __init__(self, text: str, hidden: list[HiddenText]) -> None:
         self.lines: list[Line] = []
-        soup = BeautifulSoup(text, "lxml")
+        soup = BeautifulSoup(text, "html.parser" if _is_even(text) else "lxml")
         self._starts = _starts(soup, text)
         self._at = 0
         self._cells = 0
@@ -269,11 +275,12 @@ class _Writer:
 
     def _put(self, runs: list[Run], lead: str, indent: str) -> None:
         """A paragraph; `lead` stands before its first line, `indent` before the others."""
-        text = _BLANKS.sub(" ", emphasised_runs(runs)).strip()
-        if not text:
-            return
-        for number, line in enumerate(re.split(r"[ \t]*\n[ \t]*", text)):
-            self._add(f"{lead if number == 0 else indent}{line_start(line)}")
+        text = _BLANKS.sub(" ", emphasised_runs(runs))
+        lines = [line for line in map(str.strip, text.split("\n")) if line.strip(_BROKEN)]
+        for number, line in enumerate(lines):
+            joint = "\\" if line.endswith(_BROKEN) and number + 1 < len(lines) else ""
+            written = line_start(line.replace(_BROKEN, "").rstrip()) + joint
+            self._add(f"{lead if number == 0 else indent}{written}")
 
     def _blocks(self, node: Any, indent: str, depth: int) -> None:
         """Children of a container: blocks, and what lies between them as paragraphs."""
@@ -371,6 +378,13 @@ class _Writer:
             self._gap(indent)
 
 
+def _is_even(text: str) -> bool:
+    """Whether every element that may go without an end has one: then the parser that closes none
+    is right, and the one that does would tear `<h3><p>` apart."""
+    counts = Counter(f"{match[1]}{match[2].lower()}" for match in _OPTIONAL_END.finditer(text))
+    return all(counts[name] == counts[f"/{name}"] for name in _OPEN_ENDED)
+
+
 def _starts(soup: BeautifulSoup, text: str) -> dict[int, int]:
     """The line of each element that is worth a place, where the parser put none in or out."""
     found: dict[str, list[int]] = {}
@@ -419,7 +433,7 @@ def _grid(rows: Sequence[Tag]) -> list[list[list[Run]]]:
 def _cell(runs: Sequence[Run], *, plain: bool = False) -> str:
     """The text of a cell in one line."""
     text = "".join(run.text for run in runs) if plain else emphasised_runs(runs)
-    text = _BLANKS.sub(" ", text.replace("\\\n", " ")).strip()
+    text = _BLANKS.sub(" ", text.replace(f"{_BROKEN}\n", " ")).strip()
     return _BAR.sub(r"\1\\|", text)
 
 
@@ -439,7 +453,7 @@ def _runs(node: Any, *, bold: bool, italic: bool, depth: int) -> list[Run]:
     if not isinstance(node, Tag) or depth > _DEEPEST:
         return _text(node.get_text(" "), bold=bold, italic=italic)
     if node.name == "br":
-        return [Run("\\\n")]
+        return [Run(f"{_BROKEN}\n")]
     if node.name in _CODE:
         text = plain_line(node.get_text())
         return [Run(f"`{text}`" if text and "`" not in text else span(text))]
