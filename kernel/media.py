@@ -41,6 +41,19 @@ SUPPORTED: frozenset[str] = PICTURES | frozenset({
 })  # fmt: skip
 """What the converter can read."""
 
+_ADVICE = {
+    DOC: "save it as DOCX", PPT: "save it as PPTX", ZIP: "send the files in it",
+    XML: "save it as HTML, CSV, JSON or text", OLE: "save it in the format of a newer program",
+    "application/gzip": "unpack it",
+}  # fmt: skip
+
+
+def unread(media_type: str) -> str:
+    """Why a file of this type is refused, and what can be done."""
+    advice = _ADVICE.get(media_type)
+    return f"{media_type} is not read" + (f": {advice}" if advice else "")
+
+
 SNIFF_BYTES = 65536
 """How many first bytes `sniff` can make use of."""
 
@@ -211,7 +224,8 @@ def _text_kind(text: str, suffix: str) -> str:
         return str(named)
     if named in {JSON, None} and (_is_json(text) or _is_json_lines(text)):
         return JSON
-    if text.lstrip().startswith("<?xml"):
+    if text.lstrip().startswith("<?xml" if suffix != ".xml" else "<"):
+        # Data in a language of its own; with or without the declaration, which may be left out.
         return XML
     # `.html` without any tag, `.json` that is no JSON, `.pdf` that is prose: plain text.
     return PLAIN

@@ -17,7 +17,7 @@ import psutil
 
 from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal, Retry
-from kernel.media import SUPPORTED
+from kernel.media import SUPPORTED, unread
 from services.converter.answer import Answer
 from services.converter.child import NO_ROOM, PART, READY
 from services.converter.language import Policy
@@ -121,7 +121,7 @@ class ParseCell:
         if size > self._limits.file_bytes:
             raise Refusal("too-large", f"{size} bytes, at most {self._limits.file_bytes}")
         if media_type not in SUPPORTED:
-            raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
+            raise Refusal("unsupported-media-type", unread(media_type), status=415)
         return _whole(path)
 
     async def _ask(self, request: dict[str, Any]) -> Answer:

@@ -23,7 +23,7 @@ from contracts.events import (
 )
 from contracts.http import within
 from kernel.errors import Refusal
-from kernel.media import SUPPORTED, sniff
+from kernel.media import SUPPORTED, sniff, unread
 
 ID_HEX = 32
 NAME_BYTES = 255
@@ -196,7 +196,7 @@ def readable_type(head: bytes, name: str) -> str:
     """
     media_type = sniff(head, name)
     if media_type not in SUPPORTED:
-        raise Refusal("unsupported-media-type", f"{media_type} is not read", status=415)
+        raise Refusal("unsupported-media-type", unread(media_type), status=415)
     return media_type
 
 

@@ -23,6 +23,7 @@ from kernel.media import (
     RTF,
     XLS,
     XLSX,
+    unread,
 )
 from services.converter.parsing.result import Parse
 from services.converter.settings import ParseOptions
@@ -36,7 +37,7 @@ def parse(path: Path, media_type: str, options: ParseOptions) -> Parse:
     """
     parser = _PARSERS.get(media_type)
     if parser is None:
-        raise Refusal("unsupported-media-type", f"no parser for {media_type}", status=415)
+        raise Refusal("unsupported-media-type", unread(media_type), status=415)
     return parser(path, media_type, options)
 
 

@@ -39,6 +39,7 @@ _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _XDR = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}"
 _STRICT = "http://purl.oclc.org/ooxml/"
+_BINARY = "a binary workbook (XLSB) is not read: save it as XLSX"
 _HEAD_CODES = re.compile(r'&(?:[LCRPNDTAFZGBIUESXY]|"[^"]*"|K[0-9A-F]{6}|\d{1,3})')
 
 
@@ -81,7 +82,7 @@ class _Book:
         name = next((r.target for r in relations(archive, "") if r.kind == "officeDocument"), "")
         name = name if name in archive.names else "xl/workbook.xml"
         if name.endswith(".bin") or "xl/workbook.bin" in archive.names:
-            raise Refusal("unsupported-media-type", "a binary workbook (XLSB)", status=415)
+            raise Refusal("unsupported-media-type", _BINARY, status=415)
         root = part(archive, name)
         if root is None:
             raise archive.lack("the workbook itself")

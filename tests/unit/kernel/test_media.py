@@ -31,6 +31,7 @@ from kernel.media import (
     XML,
     lie,
     sniff,
+    unread,
 )
 
 
@@ -65,6 +66,10 @@ def zipped(*names: str, first: bytes = b"<x/>") -> bytes:
         (b"[link](x) is prose", "a.json", PLAIN),
         (b"a,b\n1,2", "a.csv", "text/csv"),
         (b'<?xml version="1.0"?><feed/>', "a", XML),
+        (b"<feed><entry>x</entry></feed>", "a.xml", XML),
+        (b"<feed><entry>x</entry></feed>", "a.txt", PLAIN),
+        (b"<html><p>x</p></html>", "a.xml", HTML),
+        (b"prose", "a.xml", PLAIN),
         (b"prose that calls itself a PDF", "a.pdf", PLAIN),
         (b"\x89PNG\r\n\x1a\n....", "a.md", "image/png"),
         (bytes(range(256)) * 8, "a.txt", OCTETS),
@@ -186,6 +191,11 @@ def test_an_old_office_file_is_told_by_its_streams(
 )
 def test_a_name_that_lies_is_told(name: str, media_type: str, expected: str | None) -> None:
     assert lie(name, media_type) == expected
+
+
+def test_a_type_that_is_not_read_comes_with_advice() -> None:
+    assert unread(DOC) == "application/msword is not read: save it as DOCX"
+    assert unread("video/mp4") == "video/mp4 is not read"
 
 
 @given(st.binary(max_size=2000), st.text(max_size=30))
