@@ -10,7 +10,8 @@ _LEAST_LETTERS = 40
 _LEAST_WORDS = 20
 _UNMAPPED = 0.25
 _COMMON = 0.02
-_ODD = 0.1
+_ODD, _ODD_OF_FEW = 0.1, 0.25
+_FEW, _MANY = 6, 60
 _PIECE = re.compile(r"\S+")
 _EDGE = re.compile(r"^\W+|\W+$")
 _GLYPH_NAME = re.compile(r"\(cid:\d+\)|GLYPH<\w*>|\bglyph\d+\b", re.IGNORECASE)
@@ -62,7 +63,16 @@ def _is_gibberish(pieces: Sequence[str]) -> bool:
     if len(known) < _LEAST_WORDS or len(known) * 2 < len(words):
         return _is_shifted(pieces)
     common = sum(word.lower() in _common() for word in known) / len(known)
-    return common < _COMMON and sum(map(_is_odd, known)) / len(known) >= _ODD
+    least = _ODD if len(known) >= _MANY else _ODD_OF_FEW
+    return common < _COMMON and sum(map(_is_odd, known)) / len(known) >= least
+
+
+def reads_as_words(pieces: Iterable[str]) -> bool:
+    """Whether letters without a character in the file make words all the same, as they may."""
+    words = {_EDGE.sub("", piece) for piece in pieces}
+    words = {word for word in words if len(word) > 2 and word.isalpha()}
+    odd = sum(map(_is_odd, words))
+    return len(words) >= _FEW and odd <= _ODD * len(words)
 
 
 def _is_shifted(pieces: Sequence[str]) -> bool:

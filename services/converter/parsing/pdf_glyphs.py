@@ -30,7 +30,7 @@ BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb", "cm
 SLANTED = ("italic", "oblique", "-it", "ptmri", "slanted", "cmti", "sfti")
 MONO = (
     "mono", "courier", "consol", "cmtt", "sftt", "typewriter", "menlo", "nimbusmonl", "inconsolata",
-    "monaco", "sourcecode", "firacode", "lettergothic",
+    "txtt", "lmtt", "ectt", "monaco", "sourcecode", "firacode", "lettergothic",
 )  # fmt: skip
 
 

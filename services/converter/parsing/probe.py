@@ -12,7 +12,7 @@ from pypdfium2 import raw
 
 from contracts.artifacts import HiddenKind
 from kernel.errors import Refusal
-from services.converter.parsing.pdf_broken import broken
+from services.converter.parsing.pdf_broken import broken, reads_as_words
 from services.converter.parsing.pdf_drawings import Drawings, drawings
 from services.converter.parsing.pdf_fields import Beside, beside
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
@@ -20,6 +20,7 @@ from services.converter.settings import ParseOptions
 
 _TINY_POINTS = 1.6
 _MOST_WORDS = 30_000
+_LEAST_RUNNING = 40
 _MOST_OUTLINE = 5000
 
 
@@ -144,7 +145,20 @@ def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
     found.letters = sum(sum(map(str.isalnum, word.text)) for word in seen)
     found.type = Type(seen)
     found.drawn = ink.drawn_besides
-    found.broken = broken((word.text for word in seen), sum(word.unmapped for word in seen))
+    found.broken = _broken(seen)
+
+
+def _broken(words: list[Glyphs]) -> str:
+    """Program code has few words that others have: it is judged by the text around it."""
+    unmapped = sum(word.unmapped for word in words)
+    if unmapped and reads_as_words(word.text for word in words if word.unmapped):
+        unmapped = 0
+    running = [word.text for word in words if not word.font.mono]
+    if sum(map(len, running)) < _LEAST_RUNNING:
+        running = [word.text for word in words]
+    if len(running) == len(words):
+        return broken(running, unmapped)
+    return broken(running, unmapped) if broken((w.text for w in words), unmapped) else ""
 
 
 def _unseen(word: Glyphs, page: PageProbe, ink: Ink, *, layer: bool) -> HiddenKind | None:

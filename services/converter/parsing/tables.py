@@ -1,7 +1,7 @@
 """Tables: ruled by drawn lines, or unruled by columns of text that keep their distance."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -136,14 +136,14 @@ def ruled_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
         table = _grid_table(words, group)
         if table is not None:
             found.append(table)
-    for group in _parallel([r for r in rules if r.horizontal]):
+    for group in _parallel([r for r in rules if r.horizontal], words):
         table = _lined_table(words, group)
         if table is not None and not any(_touch(table, other) for other in found):
             found.append(table)
     return found
 
 
-def _parallel(rules: Sequence[Rule]) -> list[list[Rule]]:
+def _parallel(rules: Sequence[Rule], words: Sequence[Word]) -> Iterator[Sequence[Rule]]:
     """Horizontal rules with the same ends, three or more, as printed tables have them."""
     groups: list[list[Rule]] = []
     for rule in sorted(rules, key=lambda r: (r.top, r.left)):
@@ -157,7 +157,26 @@ def _parallel(rules: Sequence[Rule]) -> list[list[Rule]]:
                 break
         else:
             groups.append([rule])
-    return [g for g in groups if len(_merged(r.top for r in g)) >= 3]
+    for group in groups:
+        for part in _without_text_between(group, words):
+            if len(_merged(r.top for r in part)) >= 3:
+                yield part
+
+
+def _without_text_between(rules: Sequence[Rule], words: Sequence[Word]) -> Iterator[Sequence[Rule]]:
+    """Rules parted where text lies between them that reaches out over their ends."""
+    if len(rules) < 3:
+        return
+    left, right = rules[0].left - 4, rules[0].right + 4
+    start = 0
+    for index, (above, below) in enumerate(pairwise(rules), 1):
+        band = [w for w in words if above.top < w.middle < below.top]
+        lines = _read(w for w in band if w.right > left - 99 and w.left < right + 99)
+        spans = ((s[0], s[1]) for line in lines for s in _segments(line))
+        if any(a < left < b or a < right < b for a, b in spans):
+            yield rules[start:index]
+            start = index
+    yield rules[start:]
 
 
 def _lined_table(words: Sequence[Word], rules: Sequence[Rule]) -> Table | None:
