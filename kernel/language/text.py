@@ -48,7 +48,7 @@ def _sampled(text: str) -> str:
         return text
     size = _SAMPLE // _SLICES
     stride = (len(text) - size) // (_SLICES - 1)
-    return "\n".join(text[n * stride :][:size] for n in range(_SLICES))
+    return "\n".join(text[n * stride : n * stride + size] for n in range(_SLICES))
 
 
 def pieces(text: str) -> Iterator[Piece]:

@@ -3,7 +3,6 @@
 import re
 import sys
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
@@ -16,10 +15,12 @@ _CONTROL = r"[\x00-\x08\x0e-\x1b\x1f\x7f]"
 _UNCLEAN = re.compile(f"({_LINE_END})|{_CONTROL}")
 _WORD = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 """A run outside ASCII with the letter before it: nothing composes over its edges."""
-_JAMO = re.compile(r"[\u1160-\u11ff\ud7b0-\ud7ff]")
 _MOST_MARKS = 30
 """Accents on one letter that are kept, as in UAX 15's Stream-Safe Text Format: composing takes
 time by the square of their number."""
+_LONG_RUN = re.compile(rf"[^\x00-\x7f]{{{_MOST_MARKS + 1},}}")
+"""Marks are outside ASCII: to look for them everywhere takes minutes of a large text."""
+_JAMO = re.compile(r"[\u1160-\u11ff\ud7b0-\ud7ff]")
 
 
 class Piece(NamedTuple):
@@ -41,16 +42,23 @@ class Tail(NamedTuple):
 class Line(NamedTuple):
     """A line without its end.
 
-    `pieces` are in ascending order; what is in none of them was put in. `code`: it belongs to a
-    fenced block, fences included. `page`: a page of the source starts here. `tail`: more text of a
-    very long line, which is held only once; the last piece holds it, too.
+    `origin`: the place of all of it in the source, or its `pieces`. `code`: it belongs to a fenced
+    block, fences included. `page`: a page of the source starts here. `tail`: more text of a very
+    long line, which is held only once; its origin is that of the text.
     """
 
     text: str
-    pieces: tuple[Piece, ...] = ()
+    origin: int | tuple[Piece, ...] = ()
     code: bool = False
     page: bool = False
     tail: Tail | None = None
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """In ascending order; what is in none of them was put in."""
+        if isinstance(self.origin, int):
+            return (Piece(0, self.origin, self.size),)
+        return self.origin
 
     @property
     def size(self) -> int:
@@ -68,12 +76,15 @@ class Line(NamedTuple):
         """`text[start:end]` with its origin; `start` and `end` within the text."""
         if start == 0 and end == len(self.text):
             return self
+        text = self.text[start:end]
+        if isinstance(self.origin, int):
+            return self._replace(text=text, origin=self.origin + start if text else (), tail=None)
         kept = tuple(
             Piece(max(at - start, 0), source + max(start - at, 0), min(at + length, end) - first)
-            for at, source, length in self.pieces
+            for at, source, length in self.origin
             if (first := max(at, start)) < min(at + length, end)
         )
-        return self._replace(text=self.text[start:end], pieces=kept, tail=None)
+        return self._replace(text=text, origin=kept, tail=None)
 
     def stripped(self) -> Self:
         """Without blanks at the ends."""
@@ -152,10 +163,9 @@ def _unclean(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _heaps(text: str) -> Iterator[tuple[int, int, str]]:
     """Accents on one letter beyond the first `_MOST_MARKS`."""
-    if text.isascii():
-        return
-    for match in _too_many_marks().finditer(text):
-        yield match.start() + _MOST_MARKS, match.end(), ""
+    for run in _LONG_RUN.finditer(text):
+        for match in _too_many_marks().finditer(text, run.start(), run.end()):
+            yield match.start() + _MOST_MARKS, match.end(), ""
 
 
 @cache
@@ -229,7 +239,7 @@ def _line(text: str, start: int, end: int) -> Line:
     """`text[start:end]`, whole rows."""
     first = text.find("\n", start + LONG_LINE, end)
     tail = Tail(text, first, end) if first >= 0 else None
-    return Line(text[start : first if tail else end], (Piece(0, start, end - start),), tail=tail)
+    return Line(text[start : first if tail else end], start, tail=tail)
 
 
 def _split(lines: list[Line], text: str, at: int) -> None:
@@ -237,7 +247,7 @@ def _split(lines: list[Line], text: str, at: int) -> None:
         first = number > 0
         for line in page.split("\n"):
             size = len(line)
-            lines.append(Line(line, (Piece(0, at, size),) if size else (), page=first))
+            lines.append(Line(line, at if size else (), page=first))
             at += size + 1
             first = False
 
@@ -278,26 +288,37 @@ def carried(
     wanted = _characters(raw, bounds)
     for edited in edits:
         wanted = _after(edited, wanted)
-    places = [
+    places = (
         (at + piece.start, piece.source, piece.length)
         for at, line in zip(_starts(lines), lines, strict=False)
         for piece in line.pieces
-    ]
-    sources = [source for _, source, _ in places]
-    ends = [source + length for _, source, length in places]
-    kept: list[tuple[int, int, Span]] = []
-    for span, start, end in zip(spans, wanted[::2], wanted[1::2], strict=True):
-        first, last = bisect_right(ends, start), bisect_left(sources, end) - 1
-        if start < end and first <= last:
-            body, source, _ = places[first]
-            begin = body + max(0, start - source)
-            body, source, length = places[last]
-            kept.append((begin, body + min(length, end - source), span))
+    )
+    kept = list(_left(zip(spans, wanted[::2], wanted[1::2], strict=True), places))
     offsets = _bytes(body_pieces(lines), [at for start, end, _ in kept for at in (start, end)])
     return tuple(
         Span(byte_start=start, byte_end=end, place=span.place)
         for (_, _, span), start, end in zip(kept, offsets[::2], offsets[1::2], strict=True)
     )
+
+
+def _left(
+    spans: Iterable[tuple[Span, int, int]], places: Iterator[tuple[int, int, int]]
+) -> Iterator[tuple[int, int, Span]]:
+    """What of spans (with start and end in the source) is left, with start and end in the body.
+
+    `places`: start in the body, start in the source, length; all in ascending order. They are as
+    many as lines: they go by once.
+    """
+    place, ahead = next(places, None), next(places, None)
+    for span, start, end in spans:
+        while place is not None and place[1] + place[2] <= start:
+            place, ahead = ahead, next(places, None)
+        if place is None or start >= end or place[1] >= end:
+            continue
+        begin = place[0] + max(0, start - place[1])
+        while ahead is not None and ahead[1] < end:
+            place, ahead = ahead, next(places, None)
+        yield begin, place[0] + min(place[2], end - place[1]), span
 
 
 def _starts(lines: Sequence[Line]) -> Iterator[int]:

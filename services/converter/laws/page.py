@@ -77,7 +77,11 @@ class Page:
         """Where lines are cut, if this text is cut into lines; 0 if it is not."""
         sizes = sorted(len(line.text) for line in self.lines if line.text and not line.code)
         wide = sizes[len(sizes) * 19 // 20] if sizes else 0
-        pairs = [(above.text, below.text) for above, below in pairwise(self.lines)]
-        pairs = [(above, below) for above, below in pairs if above and below]
-        cut = sum(len(a) > 0.7 * wide and b.lstrip()[:1].islower() for a, b in pairs)
-        return wide if wide <= _WIDEST and cut * 8 >= len(pairs) else 0
+        if wide > _WIDEST:
+            return 0
+        pairs = cut = 0
+        for above, below in pairwise(self.lines):
+            if above.text and below.text:
+                pairs += 1
+                cut += len(above.text) > 0.7 * wide and below.text.lstrip()[:1].islower()
+        return wide if cut * 8 >= pairs else 0

@@ -1,11 +1,15 @@
 """Markdown written piece by piece, with the place of every piece."""
 
+import codecs
+from collections.abc import Iterator
+
 from contracts.artifacts import ParsedDocument, Place, Span
 from kernel.errors import Refusal
 from services.converter.parsing.literal import LONGEST_HEADING, heading, span
 
 _FEW_SPANS = 20_000
 _SPAN_BYTES = 4096
+_PIECE = 1 << 22
 _EDGES = b" \t\r\n|"
 
 
@@ -105,9 +109,11 @@ class Writer:
             raise Refusal("too-large", f"the text has more than {self._most} bytes")
         if close and self._out and not self._out.endswith(b"\n"):
             self._out += b"\n"
-        markdown, spans = self._out.decode(), tuple(self._spans)
+        # A single letter of another plane makes four bytes of each of the text: not beside it.
+        pieces = list(codecs.iterdecode(_pieces(self._out), "utf-8"))
+        spans = tuple(self._spans)
         self._out, self._spans = bytearray(), []
-        return markdown, spans
+        return "".join(pieces), spans
 
     def _note(self, begin: int, end: int, place: Place) -> None:
         last = self._spans[-1] if self._spans else None
@@ -118,6 +124,10 @@ class Writer:
                 begin, place = last.byte_start, joined or place
                 self._spans.pop()
         self._spans.append(Span(byte_start=begin, byte_end=end, place=place))
+
+
+def _pieces(data: bytearray) -> Iterator[bytes]:
+    return (bytes(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE))
 
 
 def _joined(first: Place, second: Place) -> Place | None:
