@@ -6,7 +6,9 @@ stands between, the look travels as a sign in the text (noncharacters, as in `ma
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import groupby
+from typing import Any
 
 from services.converter.headings import (
     legal_mark,
@@ -157,11 +159,18 @@ def _starred(line: str, looks: Sequence[int]) -> str:
     return written
 
 
-def _stars_shown(line: str) -> int:
-    """Stars that a reader of the rendered line sees."""
+@cache
+def _reader() -> Any:
     from markdown_it import MarkdownIt
 
-    tokens = MarkdownIt("commonmark").parseInline(_MARK.sub("", line))
+    return MarkdownIt("commonmark")
+
+
+def _stars_shown(line: str) -> int:
+    """Stars that a reader of the rendered line sees."""
+    if "*" not in line:
+        return 0
+    tokens = _reader().parseInline(_MARK.sub("", line))
     texts = (child.content for token in tokens for child in token.children or ())
     return sum(text.count("*") for text in texts)
 
