@@ -65,7 +65,7 @@ _SAMPLE = 900
 _SHARE_OF_TIME = 0.8
 _SAME_SIZE, _GAP = 0.14, 0.2
 _SCRIPTS = {"Latin": LATIN, "Cyrillic": CYRILLIC}
-_SHORT = (("eng",), ("rus",))
+_SHORT = {"Latin": ("eng",), "Cyrillic": ("rus",)}
 
 
 @dataclass(frozen=True)
@@ -206,21 +206,27 @@ class PageReader:
                 self._compare(attempts[-1], clock)
                 return
         told = self._orientation(grey, clock)
-        if not attempts or attempts[-1].quarters != told.quarters:
-            attempts.append(_Attempt.of(grey, told.quarters))
-            self._first(attempts[-1], told.script, clock)
+        # A script that none of our languages has is a page seen wrong way up.
+        sure = told.certainty >= _SURE_TURN and told.script in _SCRIPTS
+        if not sure:
+            told = self._sampled(grey, told.quarters, clock)
+        self._further(grey, told, clock, attempts)
         if not any(text.words for a in attempts for text in a.texts.values()):
             self._by_rapid(attempts[-1], clock)
             return
-        # A script that none of our languages has is a page seen wrong way up.
-        sure = told.certainty >= _SURE_TURN and told.script in _SCRIPTS
-        flat = max(attempts[-1].texts.values(), key=lambda text: text.worth).level >= _FLAT
-        if not any(a.plausible for a in attempts) and not (sure and flat):
-            quarters = self._position(grey, clock)
-            if quarters not in {attempt.quarters for attempt in attempts}:
-                attempts.append(_Attempt.of(grey, quarters))
-                self._first(attempts[-1], "", clock)
+        flat = max((text.level for text in attempts[-1].texts.values()), default=0.0) >= _FLAT
+        if sure and not flat and not any(a.plausible for a in attempts):
+            told = self._sampled(grey, told.quarters, clock)
+            self._further(grey, told, clock, attempts)
         self._compare(max(attempts, key=lambda a: a.worth), clock)
+
+    def _further(
+        self, grey: Image.Image, told: Orientation, clock: Clock, attempts: list[_Attempt]
+    ) -> None:
+        """One more attempt, unless the page was read in that position."""
+        if told.quarters not in {attempt.quarters for attempt in attempts}:
+            attempts.append(_Attempt.of(grey, told.quarters))
+            self._first(attempts[-1], told.script, clock)
 
     def _orientation(self, grey: Image.Image, clock: Clock) -> Orientation:
         found = None
@@ -230,17 +236,28 @@ class PageReader:
             found = self._rapid.orientation(grey, clock)
         return found or Orientation(0, 0.0)
 
-    def _position(self, grey: Image.Image, clock: Clock) -> int:
-        """The quarter turns by which the part of the page with most ink makes most sense."""
-        sample = densest(grey, _SAMPLE)
-        worth = {n: self._sense(turned(sample, n), clock) for n in range(4)}
-        return max(worth, key=lambda n: worth[n])
+    def _sampled(self, grey: Image.Image, quarters: int, clock: Clock) -> Orientation:
+        """Position and script in which the part of the page with most ink makes most sense.
 
-    def _sense(self, sample: Image.Image, clock: Clock) -> float:
-        if self._tesseract is None:
-            return text_of(self._rapid.read(sample, clock)).worth if self._rapid else 0.0
-        readings = (self._tesseract.read(sample, languages, clock) for languages in _SHORT)
-        return max(text_of(words).worth for words in readings)
+        `quarters` are tried first, and are enough if they make sense.
+        """
+        sample = densest(grey, _SAMPLE)
+        best, most = Orientation(quarters, 0.0), 0.0
+        for turn in sorted(range(4), key=lambda n: n != quarters):
+            for script, text in self._samples(turned(sample, turn), clock):
+                if text.worth > most:
+                    best, most = Orientation(turn, 0.0, script), text.worth
+                if text.letters and text.plausibility >= GOOD and turn == quarters:
+                    return best
+        return best
+
+    def _samples(self, sample: Image.Image, clock: Clock) -> Iterator[tuple[str, Text]]:
+        """A part of the page, read by one language of each script."""
+        if self._tesseract is not None:
+            for script, languages in _SHORT.items():
+                yield script, text_of(self._tesseract.read(sample, languages, clock))
+        elif self._rapid is not None:
+            yield "", text_of(self._rapid.read(sample, clock))
 
     # --- the two engines ---
 
@@ -296,32 +313,49 @@ class PageReader:
             return
         kept: list[Text] = []
         with suppress(TooSlow):
-            for languages in self._asked(script, kept):
+            likely = self._languages or self._guessed(attempt.image, script, clock)
+            for languages in _asked(likely, script, kept):
                 kept.append(text_of(self._tesseract.read(attempt.image, languages, clock)))
         if kept:
             attempt.texts["tesseract"] = max(kept, key=lambda text: text.worth)
 
-    def _asked(self, script: str, kept: list[Text]) -> Iterator[tuple[str, ...]]:
-        """Languages of the page before, else all of a script, then those that the page is in.
-
-        `kept` are the texts read with those asked for so far.
-        """
-        if self._languages:
-            yield self._languages
-            if kept[-1].plausibility >= _SURE_WORDS and own_languages(kept[-1]) == self._languages:
-                return
-        asked = {self._languages}
-        groups = sorted(_SCRIPTS, key=lambda name: name != script)
-        for name in groups:
-            yield _SCRIPTS[name]
-            if name == script and kept[-1].plausibility >= _SURE_WORDS:
+    def _guessed(self, image: Image.Image, script: str, clock: Clock) -> tuple[str, ...]:
+        """Languages of the part of a large page that has most ink; none of a small one."""
+        if self._tesseract is None or max(image.size) < 2 * _SAMPLE:
+            return ()
+        sample = densest(image, _SAMPLE)
+        texts: list[Text] = []
+        for name in _scripts(script):
+            texts.append(text_of(self._tesseract.read(sample, _SCRIPTS[name], clock)))
+            if name == script and texts[-1].plausibility >= _SURE_WORDS:
                 break
-        for _ in range(_ROUNDS):
-            own = languages_of(kept)
-            if not own or own in asked:
-                return
-            asked.add(own)
-            yield own
+        return languages_of(texts)
+
+
+def _scripts(first: str) -> list[str]:
+    return sorted(_SCRIPTS, key=lambda name: name != first)
+
+
+def _asked(likely: tuple[str, ...], script: str, kept: Sequence[Text]) -> Iterator[tuple[str, ...]]:
+    """The likely languages, else all of a script, then those that the page is in.
+
+    `kept` are the texts read with those asked for so far.
+    """
+    asked = {likely}
+    sure = False
+    if likely:
+        yield likely
+        sure = kept[-1].plausibility >= _SURE_WORDS
+    for name in () if sure else _scripts(script):
+        yield _SCRIPTS[name]
+        if name == script and kept[-1].plausibility >= _SURE_WORDS:
+            break
+    for _ in range(_ROUNDS):
+        own = languages_of(kept)
+        if not own or own in asked:
+            return
+        asked.add(own)
+        yield own
 
 
 def _give_back() -> None:

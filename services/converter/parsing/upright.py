@@ -178,10 +178,9 @@ def densest(image: Image.Image, side: int) -> Image.Image:
     """The square of `side` pixels, or less where the image ends, with the most ink in it."""
     import cv2
 
-    factor = max(1, side // 50)
-    small = _ink(np.asarray(image))[: image.height // factor * factor]
-    small = cv2.resize(small, (max(1, image.width // factor), max(1, image.height // factor)),
-                       interpolation=cv2.INTER_AREA)  # fmt: skip
+    factor = max(1, min(side // 50, *image.size))
+    size = image.width // factor, image.height // factor
+    small = cv2.resize(_ink(np.asarray(image)), size, interpolation=cv2.INTER_AREA)
     reach = max(1, side // factor)
     sums = cv2.boxFilter(small.astype(np.float32), -1, (reach, reach),
                          borderType=cv2.BORDER_CONSTANT)  # fmt: skip

@@ -134,6 +134,154 @@ class _Told:
         return seen(self.text)
 
 
+class _Whole(_Told):
+    """Reads every page, all over it, in the time that it takes."""
+
+    def __init__(self, text: str, *, confidence: float = 0.95, script: str = "Latin") -> None:
+        super().__init__(text, script)
+        self.confidence, self.pages = confidence, 0
+
+    def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
+        self.pages += 1
+        box = (0, 0, image.width, image.height, 20, self.confidence)
+        return [Seen(word, *box) for word in self.text.split()]
+
+
+class _Second(_Whole):
+    name = "rapidocr"
+
+    def read(self, image: Any, clock: Clock) -> list[Seen]:  # type: ignore[override]
+        return super().read(image, (), clock)
+
+
+class _Endless(_Whole):
+    """Never comes to an end by itself."""
+
+    def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
+        while True:
+            clock.left()
+
+
+def reader_of(monkeypatch: pytest.MonkeyPatch, *both: Any, **options: float) -> PageReader:
+    monkeypatch.setattr(ocr, "engines", lambda: both)
+    return PageReader(ParseOptions(**options))
+
+
+def engines_of(scan: Scan | None) -> set[str]:
+    assert scan is not None
+    return set(scan.reading.scores)
+
+
+def test_of_pages_that_were_read_well_one_in_ten_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = _Second(TEXTS["de"])
+    reader = reader_of(monkeypatch, _Whole(TEXTS["de"]), second)
+    page = drawn(TEXTS["de"])
+    compared = [n for n in range(21) if "rapidocr" in engines_of(read(page, reader))]
+    assert compared == [0, 10, 20]
+    assert second.pages == 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        _Whole(TEXTS["de"], confidence=0.8),
+        _Whole("rnmbr icprt qffcc zzkt brnt " * 3 + TEXTS["de"]),
+    ],
+    ids=["confidence", "words"],
+)
+def test_a_page_of_which_the_first_engine_is_not_sure_is_compared(
+    first: _Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reader_of(monkeypatch, first, _Second(TEXTS["de"]))
+    first.text = (
+        first.text if first.confidence < 0.9 else "rnmbr icprt qffcc zzkt " * 6 + first.text
+    )
+    page = drawn(TEXTS["de"])
+    assert all("rapidocr" in engines_of(read(page, reader)) for _ in range(4))
+
+
+def test_a_page_of_which_the_first_engine_left_out_a_part_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Half(_Whole):
+        def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
+            whole = super().read(image, languages, clock)
+            return [word._replace(bottom=image.height / 2) for word in whole]
+
+    second = _Second(TEXTS["en"])
+    reader = reader_of(monkeypatch, Half(TEXTS["en"]), second)
+    page = drawn(TEXTS["en"] * 4)
+    assert all("rapidocr" in engines_of(read(page, reader)) for _ in range(4))
+
+
+def test_where_the_second_engine_was_better_it_reads_the_next_page_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    half = " ".join(TEXTS["en"].split()[:12])
+    reader = reader_of(monkeypatch, _Whole(half), _Second(TEXTS["en"]))
+    page = drawn(TEXTS["en"])
+    for _ in range(3):
+        scan = read(page, reader)
+        assert scan is not None
+        assert scan.reading.engine == "rapidocr"
+
+
+def test_the_second_engine_is_not_asked_for_letters_that_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = _Second("nonsense")
+    first = _Whole(TEXTS["bg"], confidence=0.7, script="Cyrillic")
+    reader = reader_of(monkeypatch, first, second)
+    page = drawn(TEXTS["bg"])
+    assert [engines_of(read(page, reader)) for _ in range(3)][1:] == [{"tesseract"}] * 2
+    assert second.pages == 1
+
+
+def test_an_engine_that_is_late_does_not_cost_the_reading_of_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader = reader_of(monkeypatch, _Endless(""), _Second(TEXTS["hr"]), page_seconds=0.3)
+    scan = read(drawn(TEXTS["hr"]), reader)
+    assert said(scan) == TEXTS["hr"]
+    assert engines_of(scan) == {"rapidocr"}
+
+
+@pytest.mark.parametrize("second", [None, _Second("Cobet roguwmbu u3beuwtaj npe kpaja CBaku 4naH")])
+def test_a_page_that_cannot_be_believed_when_its_time_is_up_is_given_up(
+    second: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reader_of(monkeypatch, _Endless(""), second, page_seconds=0.3)
+    with pytest.raises(TooSlow):
+        read(drawn(TEXTS["sr-Cyrl"]), reader)
+
+
+def test_when_the_time_of_the_document_is_up_no_page_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = _Whole(TEXTS["en"])
+    reader = reader_of(monkeypatch, engine, None, total_seconds=0.0)
+    with pytest.raises(TooSlow):
+        read(drawn(TEXTS["en"]), reader)
+    assert not engine.pages
+
+
+@pytest.mark.parametrize("told", ["Latin", "Cyrillic", "", "Thai"])
+def test_a_script_that_was_told_wrongly_is_found_out(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cyrillic(_Told):
+        def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
+            self.asked.append(tuple(languages))
+            right = {"rus", "mkd"} & set(languages)
+            return seen(self.text if right else "CoBeToT ro o6jaByBa roAMWHMOT M3BeWTaj")
+
+    engine = Cyrillic(TEXTS["mk"], told)
+    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
+    assert said(read(drawn(TEXTS["en"]))) == TEXTS["mk"]
+
+
 def test_a_language_is_found_once_and_tried_first_on_the_next_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -145,13 +293,6 @@ def test_a_language_is_found_once_and_tried_first_on_the_next_page(
     assert engine.asked == [ocr_engines.CYRILLIC, ("mkd", "eng")]
     read(page, reader)
     assert engine.asked[2:] == [("mkd", "eng")]
-
-
-def test_a_script_that_is_not_told_is_tried_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = _Told(TEXTS["sr-Cyrl"], "")
-    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
-    read(drawn(TEXTS["en"]))
-    assert engine.asked == [ocr_engines.LATIN, ocr_engines.CYRILLIC, ("srp", "eng")]
 
 
 @pytest.mark.usefixtures("both")
@@ -336,7 +477,7 @@ def test_a_position_that_makes_no_sense_is_given_up(
 ) -> None:
     engine = _Misled(TEXTS["sl"], script, certainty)
     monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
-    page = drawn(TEXTS["sl"])
+    page = drawn(TEXTS["sl"], width=800)
     page.paste(0, (80, 190, 90, 200))
     scan = read(page)
     assert said(scan) == TEXTS["sl"]

@@ -6,13 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
+from services.converter.parsing.ocr_engines import Seen
 from services.converter.parsing.pdf_glyphs import Box
 from services.converter.parsing.upright import (
     Frame,
     dark_on_light,
+    densest,
+    legible,
     rotated,
     skew_of,
     turned,
+    unread,
     without_rules,
 )
 from tests.unit.converter.drawn import TEXTS, drawn, scanned
@@ -83,3 +87,44 @@ def test_light_text_on_dark_is_turned_around() -> None:
     dark = Image.fromarray(255 - np.asarray(page))
     assert np.array_equal(np.asarray(dark_on_light(dark)), np.asarray(page))
     assert np.array_equal(np.asarray(dark_on_light(page)), np.asarray(page))
+
+
+# --- letters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "larger"), [(9, True), (12, True), (30, False), (60, False)])
+def test_small_letters_are_enlarged(size: int, larger: bool) -> None:
+    page = drawn(TEXTS["de"] * 2, size=size)
+    assert (legible(page).width > page.width) is larger
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5000, 9), (300, 300)])
+def test_a_page_without_letters_stays_as_it_is(size: tuple[int, int]) -> None:
+    page = Image.new("L", size, 255)
+    assert legible(page) is page
+    assert unread(page, []) == 0.0
+    assert densest(page, 900).size == (min(900, size[0]), min(900, size[1]))
+
+
+def test_an_enlarged_page_is_not_larger_than_a_page_may_be() -> None:
+    page = drawn(TEXTS["de"] * 60, size=9, width=3400)
+    whole = Image.new("L", (3400, 2300), 255)
+    whole.paste(page, (0, 0))
+    assert legible(whole).width * legible(whole).height <= 8_100_000
+
+
+def test_the_part_with_most_ink_is_found() -> None:
+    page = Image.new("L", (3000, 2000), 255)
+    page.paste(drawn(TEXTS["en"] * 2, width=800), (2100, 1300))
+    part = densest(page, 900)
+    assert part.size == (900, 900)
+    assert (np.asarray(part) < 128).sum() > 0.9 * (np.asarray(page) < 128).sum()
+
+
+def test_what_no_word_lies_on_is_unread() -> None:
+    page = drawn(TEXTS["sl"] * 4)
+    whole = Seen("a", 0, 0, page.width, page.height, 20, 0.9)
+    assert unread(page, [whole]) == 0.0
+    assert unread(page, []) == 1.0
+    half = whole._replace(bottom=180 + (page.height - 260) / 2)
+    assert unread(page, [half]) == pytest.approx(0.5, abs=0.1)
