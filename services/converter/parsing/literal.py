@@ -64,6 +64,17 @@ def paragraph(text: str, *, lists: bool = False) -> str:
     return "\n".join(kept).strip()
 
 
+def linked(text: str, address: str) -> str:
+    """Literal Markdown as a link, if there is something to follow and something to see."""
+    address = address.strip()
+    if not text.strip() or not address or re.search(r"[\s<>\\\x00-\x1f]", address):
+        return text
+    if address.lower().startswith(("javascript:", "data:", "vbscript:")):
+        return text
+    target = f"<{address}>" if "(" in address or ")" in address else address
+    return f"[{text}]({target})"
+
+
 def _line(line: str, *, lists: bool) -> str:
     return line_start(_inline(line), lists=lists)
 

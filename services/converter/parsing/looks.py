@@ -18,6 +18,7 @@ from services.converter.headings import (
     roman_mark,
 )
 from services.converter.parsing.emphasis import Run, emphasised_runs
+from services.converter.parsing.literal import linked
 
 BOLD, ITALIC, STRUCK = 1, 2, 4
 """Bits of a look; 0 is a plain one."""
@@ -39,6 +40,10 @@ _HEADING = re.compile(rf"[{_MARKS}]*#{{1,6}} ")
 _CELL_EDGE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _WIKI = re.compile(r"==+.*==+")
 _LONGEST_HEADING = 250
+_OPENED = "\ufffe[\uffff"
+_LINK_SIGN = re.compile("\ufffe(?:\\[|\\]\\d+)\uffff")
+_LINKED = re.compile("\ufffe\\[\uffff([^\ufffe\n]*)\ufffe\\](\\d+)\uffff")
+_OUTSIDE = re.compile(r"(?:https?|ftp|mailto):", re.IGNORECASE)
 # Word keeps the English name of its own styles in every language; other programs translate it.
 _QUOTE = re.compile(
     r"(?:(?:intense|block) )?quot(?:e|ation)s?|block text|(?:intensives )?zitat|blockzitat"
@@ -90,8 +95,41 @@ def literal(runs: Runs, escape: Callable[[str], str]) -> str:
 
 
 def plain_text(runs: Runs) -> str:
-    """The text alone."""
-    return "".join(text for text, _ in runs)
+    """The text alone, without signs of links."""
+    return _LINK_SIGN.sub("", "".join(text for text, _ in runs))
+
+
+class Links:
+    """Addresses behind the texts of a document, which signs in its runs lead to.
+
+    XML cannot hold the characters of these signs, so that no document can forge one.
+    """
+
+    opened = (_OPENED, 0)
+    """The run before the text of a link."""
+
+    def __init__(self) -> None:
+        self._addresses: list[str] = []
+
+    def closed(self, address: str) -> tuple[str, int]:
+        """The run behind the text of a link."""
+        self._addresses.append(address.strip())
+        return f"\ufffe]{len(self._addresses) - 1}\uffff", 0
+
+    def written(self, markdown: str) -> str:
+        """Literal Markdown with links in the place of signs.
+
+        A text that is its address stays plain, and so does one that leads nowhere outside.
+        """
+        return _LINK_SIGN.sub("", _LINKED.sub(self._link, markdown))
+
+    def _link(self, match: re.Match[str]) -> str:
+        text, number = match[1], int(match[2])
+        address = self._addresses[number] if number < len(self._addresses) else ""
+        bare = re.sub(r"[\\*]", "", text).strip()
+        if bare.rstrip("/") in {address.rstrip("/"), address.removeprefix("mailto:")}:
+            return text
+        return linked(text, address) if _OUTSIDE.match(address) else text
 
 
 def _struck(line: str, looks: Sequence[int]) -> tuple[str, Sequence[int]]:
@@ -176,7 +214,8 @@ def _stars_shown(line: str) -> int:
 
 
 def _runs(line: str, looks: Sequence[int]) -> list[Run]:
-    """Signs alone take the look that both of their neighbours have."""
+    """Signs alone take the look that both of their neighbours have; those of links have none, so
+    that no emphasis reaches over the edge of one."""
     spoken = [look for look, char in zip(looks, line, strict=True) if char.isalnum()]
     runs: list[Run] = []
     at = heard = 0
@@ -185,7 +224,7 @@ def _runs(line: str, looks: Sequence[int]) -> list[Run]:
         text = line[at : at + size]
         letters = sum(map(str.isalnum, text))
         around = (spoken[heard - 1], spoken[heard]) if 0 < heard < len(spoken) else (0, 0)
-        look = own if letters else around[0] & around[1]
+        look = own if letters or _OPENED[0] in text else around[0] & around[1]
         runs.append(Run(text, bool(look & BOLD), bool(look & ITALIC)))
         at += size
         heard += letters
@@ -197,7 +236,7 @@ def _heads(line: str, looks: Sequence[int]) -> bool:
 
     Headings are found by their words later, and stand without stars.
     """
-    bare = _MARK.sub("", line).replace("\\", "").strip()
+    bare = _MARK.sub("", _LINK_SIGN.sub("", line)).replace("\\", "").strip()
     letters = {look for look, char in zip(looks, line, strict=True) if char.isalnum()}
     if len(letters) != 1 or len(bare) > _LONGEST_HEADING:
         return False

@@ -12,7 +12,15 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.hidden import Unseen
-from services.converter.parsing.looks import BOLD, ITALIC, STRUCK, Runs, names_quotation, plain_text
+from services.converter.parsing.looks import (
+    BOLD,
+    ITALIC,
+    STRUCK,
+    Links,
+    Runs,
+    names_quotation,
+    plain_text,
+)
 from services.converter.parsing.office import side_part
 from services.converter.parsing.properties import line, told_title
 
@@ -27,6 +35,7 @@ PRESENTATION = _ODF + "presentation:1.0}"
 FO = _ODF + "xsl-fo-compatible:1.0}"
 _META = _ODF + "meta:1.0}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
 _MATHML = "{http://www.w3.org/1998/Math/MathML}"
 
 CONTENT = "content.xml"
@@ -225,6 +234,7 @@ class Inline:
         self._styles, self._hidden = styles, hidden
         self.notes: list[tuple[str, str]] = []
         """Marks and texts of footnotes and endnotes."""
+        self.links = Links()
 
     def text(self, paragraph: Any, *, on_paint: bool = False) -> str:
         """What a reader sees of a paragraph; `on_paint`: what lies behind may have any colour."""
@@ -264,6 +274,10 @@ class Inline:
                 self._hidden.add("invisible-style", plain(child) or told)
             case "ruby-text" | "annotation-end" | "tracked-changes":
                 pass
+            case "a" if not style.kind:
+                runs.append(Links.opened)
+                self._collect(child, style, runs)
+                runs.append(self.links.closed(child.get(_XLINK + "href") or ""))
             case "span":
                 self._collect(child, self._inner(child, style), runs)
             case _ if child.tag not in BOXES:

@@ -316,7 +316,7 @@ class TextWriter:
 
     def _marked(self, literal: str) -> str:
         """Marks of notes as Markdown has them; what else is left of their signs goes."""
-        return NOTE_MARK.sub(r"[^\1]", literal)
+        return self._inline.links.written(NOTE_MARK.sub(r"[^\1]", literal))
 
 
 def _paragraph(text: str) -> str:

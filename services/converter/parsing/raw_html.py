@@ -17,7 +17,7 @@ from bs4.element import Tag
 
 from contracts.artifacts import HiddenKind, HiddenText
 from services.converter.parsing.emphasis import Run, emphasised, emphasised_runs
-from services.converter.parsing.literal import line_start, plain_line, span
+from services.converter.parsing.literal import line_start, linked, plain_line, span
 from services.converter.parsing.table_text import has_head, table_rule
 from services.converter.parsing.visibility import take_hidden
 
@@ -181,17 +181,6 @@ def _broken(lines: list[str], *, in_table: bool) -> Iterator[str]:
             joint = " "
         ends = len(parts) > 1 and not parts[-1] and follows and not in_table
         yield joint.join(part for part in parts if part) + ("\\" if ends else "")
-
-
-def linked(text: str, address: str) -> str:
-    """A link, if there is something to follow and something to see."""
-    address = address.strip()
-    if not text.strip() or not address or re.search(r"[\s<>\\\x00-\x1f]", address):
-        return text
-    if address.lower().startswith(("javascript:", "data:", "vbscript:")):
-        return text
-    target = f"<{address}>" if "(" in address or ")" in address else address
-    return f"[{text}]({target})"
 
 
 def _note(tag: str, hidden: list[HiddenText]) -> None:

@@ -20,6 +20,7 @@ from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.looks import (
     STRUCK,
+    Links,
     Runs,
     literal,
     look_of,
@@ -51,6 +52,9 @@ _MOST_CELLS = 500
 _MOST_NOTES = 10_000
 _TINY_HALF_POINTS = 4
 _PALE = 232
+_OURS = 0xFFFE
+"""Signs of notes and links, which no text may hold."""
+_HYPERLINK = re.compile(r"HYPERLINK\s+\"([^\"\s]+)\"")
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class _State:
     bold: bool = False
     italic: bool = False
     struck: bool = False
+    linked: bool = False
+    """Within the text of a link."""
 
 
 @dataclass
@@ -142,6 +148,9 @@ class _Reader:
         self._rows: list[tuple[list[Runs], Place]] = []
         self._notes: list[str] = []
         self._moment: dict[str, int] = {}
+        self._links = Links()
+        self._address = ""
+        """Of the field that comes."""
         self._star = False
 
     def read(self, source: str) -> None:
@@ -192,6 +201,8 @@ class _Reader:
         if not self._stack:
             return
         before, self._state = self._state, self._stack.pop()
+        if before.linked and not self._state.linked:
+            self._put_run(self._links.closed(self._address))
         if before.target != self._state.target and not before.skip:
             self._end_group(before.target)
 
@@ -205,6 +216,9 @@ class _Reader:
                     self._notes.append(span(text))
                     # The mark is ours, and no text may hold these signs.
                     self._put(f"\ufffe{len(self._notes)}\uffff")
+            case "fldinst":
+                found = _HYPERLINK.search(text)
+                self._address = found[1] if found else ""
             case "annotation":
                 self.hidden.add("comment", text)
             case "header":
@@ -251,6 +265,11 @@ class _Reader:
         self._state.hidden = self._state.deleted = self._state.painted = False
         self._state.color, self._state.size = 0, 24
         self._state.bold = self._state.italic = self._state.struck = False
+
+    def _field_text(self) -> None:
+        if self._address and self._state.target == "body":
+            self._state.linked = True
+            self._put_run(Links.opened)
 
     def _other_style(self) -> None:
         """In the head: a style of letters, and none of paragraphs."""
@@ -314,7 +333,8 @@ class _Reader:
     def _unicode(self, number: int) -> None:
         self._flush()
         code = number % 65536
-        self._put(chr(code))
+        if code < _OURS:
+            self._put(chr(code))
         self._skipping = self._state.unicode_skip
 
     def _octet(self, value: int) -> None:
@@ -361,6 +381,9 @@ class _Reader:
             self.hidden.add(kind, text)
         else:
             self._pieces.setdefault(self._state.target, []).append((text, self._look_now()))
+
+    def _put_run(self, run: tuple[str, int]) -> None:
+        self._pieces.setdefault(self._state.target, []).append(run)
 
     def _look_now(self) -> int:
         """How text stands out from what its paragraph looks like by its style."""
@@ -438,10 +461,10 @@ class _Reader:
 
     def _taken(self) -> Runs:
         by_look = groupby(self._pieces.pop("body", []), key=lambda run: run[1])
-        return [(_paired(plain_text(list(runs))), look) for look, runs in by_look]
+        return [(_paired("".join(text for text, _ in runs)), look) for look, runs in by_look]
 
     def _noted(self, literal: str) -> str:
-        return re.sub("\ufffe(\\d+)\uffff", r"[^\1]", literal)
+        return self._links.written(re.sub("\ufffe(\\d+)\uffff", r"[^\1]", literal))
 
     def _end_nested(self) -> None:
         self._put(" ")
@@ -524,4 +547,5 @@ _LAYOUT: dict[str, Callable[[_Reader], None]] = {
     "pard": _Reader._paragraph_look,
     "plain": _Reader._character_look,
     "cs": _Reader._other_style,
+    "fldrslt": _Reader._field_text,
 }

@@ -19,6 +19,7 @@ SIGNS = {
 """Characters that are written as words."""
 
 WHOLE = {
+    "fldinst": "fldinst",
     "footnote": "footnote", "annotation": "annotation", "listtext": "listtext",
     "pntext": "pntext", "header": "header", "headerl": "header", "headerr": "header",
     "headerf": "header", "footer": "header", "footerl": "header", "footerr": "header",
@@ -30,12 +31,22 @@ WHOLE = {
 """Destinations whose text is wanted as one piece, by their word."""
 
 KEPT = frozenset(
-    {"annotation", "shpinst", "shptxt", "pntext", "listtext", "cs", "footnote", "company"}
+    {
+        "annotation",
+        "shpinst",
+        "shptxt",
+        "pntext",
+        "listtext",
+        "cs",
+        "footnote",
+        "company",
+        "fldinst",
+    }
 )
 """Destinations that are read although older readers may skip them."""
 
 SKIPPED = frozenset({
-    "pict", "objdata", "objclass", "objname", "listtable", "listoverridetable", "fldinst",
+    "pict", "objdata", "objclass", "objname", "listtable", "listoverridetable",
     "shprslt", "sp", "sn", "sv", "nonesttables", "xe", "tc", "tcn", "txe", "rxe", "bkmkstart",
     "bkmkend", "atnid", "atnauthor", "atntime", "atndate", "atnref", "atrfstart", "atrfend",
     "atnparent", "revtbl", "rsidtbl", "generator", "themedata", "colorschememapping",

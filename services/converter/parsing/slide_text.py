@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 from contracts.artifacts import HiddenKind
 from services.converter.parsing.hidden import Unseen
-from services.converter.parsing.looks import Runs, look_of, plain_text
+from services.converter.parsing.looks import Links, Runs, look_of, plain_text
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PALE = 232
 _TINY = 200
 _MOST_LEVEL = 8
@@ -82,13 +83,29 @@ def _first(properties: Any) -> Any | None:
     return next((child for child in properties if child.tag in _BULLETS), None)
 
 
-def lines_of(shape: Any, bullets: Bullets, hidden: Unseen, *, white_is_hidden: bool) -> list[Line]:
+class Inline(NamedTuple):
+    """Where links lead and hidden text goes; `part`: whose relations name the addresses."""
+
+    part: Any
+    links: Links
+    hidden: Unseen
+
+    def address(self, run: Any) -> str:
+        """Where a run leads, outside of the presentation; empty if nowhere."""
+        click = run.find(f"{A}rPr/{A}hlinkClick")
+        key = "" if click is None else click.get(_ID) or ""
+        relation = self.part.rels.get(key)
+        external = relation is not None and relation.is_external
+        return str(relation.target_ref) if relation is not None and external else ""
+
+
+def lines_of(shape: Any, bullets: Bullets, inline: Inline, *, white_is_hidden: bool) -> list[Line]:
     """The paragraphs of a shape that have text; unreadable runs go to `hidden`."""
     body = shape._element.find(P + "txBody")
     lines: list[Line] = []
     numbers: dict[int, int] = {}
     for paragraph in () if body is None else body.iter(A + "p"):
-        runs = _readable(paragraph, hidden, white_is_hidden=white_is_hidden)
+        runs = _readable(paragraph, inline, white_is_hidden=white_is_hidden)
         if not plain_text(runs).strip():
             continue
         own = paragraph.find(A + "pPr")
@@ -145,16 +162,16 @@ def _levelled(lines: list[Line]) -> list[Line]:
     return out
 
 
-def runs_of(body: Any, hidden: Unseen) -> Runs:
-    """The text of a table's cell in one line; text that is too small to see goes to `hidden`."""
+def runs_of(body: Any, inline: Inline) -> Runs:
+    """The text of a table's cell in one line; text that is too small to see is hidden."""
     runs: Runs = []
     for paragraph in body.iter(A + "p"):
-        own = _readable(paragraph, hidden, white_is_hidden=False)
+        own = _readable(paragraph, inline, white_is_hidden=False)
         runs += [(" ", 0), *own] if runs else own
     return runs
 
 
-def _readable(paragraph: Any, hidden: Unseen, *, white_is_hidden: bool) -> Runs:
+def _readable(paragraph: Any, inline: Inline, *, white_is_hidden: bool) -> Runs:
     runs: Runs = []
     for child in paragraph:
         if child.tag == A + "br":
@@ -162,8 +179,11 @@ def _readable(paragraph: Any, hidden: Unseen, *, white_is_hidden: bool) -> Runs:
             continue
         kind = _unreadable(child, white_is_hidden=white_is_hidden)
         text = "".join(node.text or "" for node in child.iter(A + "t", _M + "t"))
+        address = inline.address(child)
         if kind:
-            hidden.add(kind, text)
+            inline.hidden.add(kind, text)
+        elif address and text.strip():
+            runs += [Links.opened, (text, _look(child)), inline.links.closed(address)]
         else:
             runs.append((text, _look(child)))
     return runs

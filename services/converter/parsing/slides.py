@@ -24,13 +24,14 @@ from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph, plain_line, span
-from services.converter.parsing.looks import Runs, literal, plain_text
+from services.converter.parsing.looks import Links, Runs, literal, plain_text
 from services.converter.parsing.office import properties, side_part, whole_copy
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.slide_text import (
     A,
     Bullets,
+    Inline,
     Line,
     P,
     is_painted,
@@ -229,6 +230,7 @@ class _SlideWriter:
         self._writer = deck.writer
         self._title = slide.shapes.title
         self._bullets = Bullets(slide)
+        self._inline = Inline(slide.part, Links(), deck.hidden)
         self._white = white_page(slide)
         self._painted: list[Box] = []
         """Boxes of pictures and filled shapes so far: text on them may have any colour."""
@@ -236,7 +238,7 @@ class _SlideWriter:
     def write(self) -> None:
         if self._title is not None:
             box = _box(self._title, _Frame())
-            text = _visible_text(self._lines(self._title, box, self._deck))
+            text = _visible_text(self._lines(self._title, box))
             if text and not self._deck.outside(box):
                 self._writer.heading(text, 1, self._deck.place(self._number, box))
         for shape in self._slide.shapes:
@@ -278,12 +280,13 @@ class _SlideWriter:
             if kind in {KIND.FOOTER, KIND.HEADER}:
                 self._deck.hidden.add("notes", shape.text_frame.text)
             return
-        lines = self._lines(shape, box, self._deck)
+        lines = self._lines(shape, box)
         place = self._deck.place(self._number, box)
         blocks: list[str] = []
         in_list = False
         for one in lines:
             text = literal(one.runs, partial(paragraph, lists=not one.bullet))
+            text = self._inline.links.written(text)
             if one.bullet:
                 text = f"{'    ' * one.level}{one.bullet} {' '.join(text.split())}"
             if one.bullet and in_list:
@@ -294,17 +297,17 @@ class _SlideWriter:
         for block in blocks:
             self._writer.block(block, place)
 
-    def _lines(self, shape: Any, box: Box | None, deck: _Deck) -> list[Line]:
+    def _lines(self, shape: Any, box: Box | None) -> list[Line]:
         """Paragraphs of a shape without what cannot be read."""
         judged = self._white and box is not None and not is_painted(shape._element)
         covered = judged and any(_overlap(box, other) for other in self._painted)
         return lines_of(
-            shape, self._bullets, deck.hidden, white_is_hidden=bool(judged and not covered)
+            shape, self._bullets, self._inline, white_is_hidden=bool(judged and not covered)
         )
 
     def _table(self, table: Any, box: Box | None) -> None:
-        unseen = self._deck.hidden
-        rows = [[_cell_runs(table, cell, unseen) for cell in row.cells] for row in table.rows]
+        inline = self._inline
+        rows = [[_cell_runs(table, cell, inline) for cell in row.cells] for row in table.rows]
         heights = [row.height / _EMU_PER_POINT for row in table.rows]
         top = box[1] if box else 0.0
         for number, (row, height) in enumerate(zip(rows, heights, strict=True)):
@@ -316,7 +319,7 @@ class _SlideWriter:
                 self._writer.add("\n" + table_rule(len(row)))
             else:
                 self._writer.add("\n")
-                self._writer.add(styled_row(row), place)
+                self._writer.add(inline.links.written(styled_row(row)), place)
             top += height
 
     def _chart(self, shape: Any, box: Box | None) -> None:
@@ -337,14 +340,14 @@ def _visible_text(lines: list[Line]) -> str:
     return " ".join(one.text.strip() for one in lines)
 
 
-def _cell_runs(table: Any, cell: Any, hidden: Unseen) -> Runs:
+def _cell_runs(table: Any, cell: Any, inline: Inline) -> Runs:
     """Of merged cells every one has the text of the first."""
     if cell.is_spanned:
         for row in table.rows:
             for other in row.cells:
                 if other.is_merge_origin and _covers(table, other, cell):
-                    return runs_of(other._tc, hidden)
-    return runs_of(cell._tc, hidden)
+                    return runs_of(other._tc, inline)
+    return runs_of(cell._tc, inline)
 
 
 def _covers(table: Any, origin: Any, cell: Any) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from services.converter.parsing.literal import cell, heading, paragraph, span
-from services.converter.parsing.looks import BOLD, ITALIC, literal, resolved, signed
+from services.converter.parsing.looks import BOLD, ITALIC, Links, literal, resolved, signed
 
 BOTH = BOLD | ITALIC
 
@@ -39,6 +39,36 @@ def test_runs_become_literal_markdown_with_stars(
 
 def test_signs_of_notes_pass() -> None:
     assert literal([("a", BOLD), ("\ufffe1\uffff", 0), (" b", 0)], span) == ("**a**\ufffe1\uffff b")
+
+
+def linked(*runs: tuple[str, int] | str, address: str = "https://a.b/c_(d)") -> str:
+    links = Links()
+    signs = {"[": Links.opened, "]": links.closed(address)}
+    return links.written(
+        literal([signs[run] if isinstance(run, str) else run for run in runs], paragraph)
+    )
+
+
+def test_links_hold_their_emphasis_inside() -> None:
+    assert linked(("see ", BOLD), "[", ("here", BOLD), "]", (" now", BOLD)) == (
+        "**see** [**here**](<https://a.b/c_(d)>) **now**"
+    )
+    assert linked("[", ("x] y", 0), "]", (".", 0)) == "[x] y](<https://a.b/c_(d)>)."
+
+
+@pytest.mark.parametrize("address", ["#there", "file:///x", "javascript:x()", "", "a b"])
+def test_links_that_lead_nowhere_outside_are_text(address: str) -> None:
+    assert linked("[", ("here", 0), "]", address=address) == "here"
+
+
+def test_a_link_that_shows_its_address_is_text() -> None:
+    assert linked("[", ("https://a.b/", 0), "]", address="https://a.b") == "https://a.b/"
+    assert linked("[", ("x@y.z", 0), "]", address="mailto:x@y.z") == "x@y.z"
+
+
+def test_signs_of_links_that_do_not_match_go() -> None:
+    assert linked("]", ("a", 0), "[", ("b", 0)) == "ab"
+    assert linked("[", ("a\n", 0), ("b", 0), "]") == "a\nb"
 
 
 RUNS = st.lists(

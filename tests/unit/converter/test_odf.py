@@ -116,6 +116,18 @@ def test_emphasis_quotations_and_what_is_crossed_out(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_links_lead_outside(tmp_path: Path) -> None:
+    names = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+    link = f'<text:a {names} xlink:href="https://a.b/c">the <text:span>page</text:span></text:a>'
+    body = (
+        f"<text:h>{link}</text:h><text:p>see {link}, not "
+        f'<text:a {names} xlink:href="#inside">here</text:a></text:p>'
+    )
+    assert parsed(tmp_path, "text", body).markdown == (
+        "# the page\n\nsee [the page](https://a.b/c), not here\n"
+    )
+
+
 def test_headings_have_the_numbers_of_the_outline(tmp_path: Path) -> None:
     levels = "".join(
         f'<text:outline-level-style text:level="{n}" style:num-format="1" style:num-suffix="."'

@@ -58,6 +58,18 @@ def test_emphasis_of_the_style_is_none_and_quotations_are_marked(read: Reader) -
     assert read(body, head).markdown == ("# Head\n\nall *this*\n\n> Wise\n> words\n\n**x** y\n")
 
 
+def test_links_lead_outside(read: Reader) -> None:
+    def field(address: str, text: str) -> str:
+        inner = f'{{\\*\\fldinst {{HYPERLINK "{address}"}}}}{{\\fldrslt {{\\ul {text}}}}}'
+        return f"{{\\field{inner}}}"
+
+    body = (
+        "see " + field("https://a.b/c", "the {\\b page}") + " or " + field("#x", "here") + ", "
+        "{\\field{\\*\\fldinst PAGE}{\\fldrslt 7}} and \\u-2?\\u-1?x\\par"
+    )
+    assert read(body).markdown == "see [the **page**](https://a.b/c) or here, 7 and x\n"
+
+
 def test_letters_of_every_kind(read: Reader) -> None:
     head = "{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2\\fcharset238 C;}}"
     body = (

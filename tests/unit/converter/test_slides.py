@@ -90,6 +90,14 @@ def test_emphasis_and_typed_numbers(deck: Any, tmp_path: Path) -> None:
     assert hidden(document, "zero-size") == ["secret"]
 
 
+def test_links_lead_outside(deck: Any, tmp_path: Path) -> None:
+    page = slide(deck, title="One")
+    paragraph = box(page, "see ").text_frame.paragraphs[0]
+    run = paragraph.add_run()
+    run.text, run.hyperlink.address, run.font.bold = "this", "https://a.b/c", True
+    assert parse(deck, tmp_path).document.markdown == "# One\n\nsee [**this**](https://a.b/c)\n"
+
+
 def test_boxes_are_points_of_the_slide_also_in_groups(deck: Any, tmp_path: Path) -> None:
     page = slide(deck, BLANK)
     box(page, "alone", 20, 30)
