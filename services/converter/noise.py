@@ -1,7 +1,7 @@
 """What says nothing: page furniture, cookie notices, menus, lists of contents. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kernel.media import HTML
 from services.converter.form import is_heading
@@ -100,7 +100,7 @@ def _entries(block: str) -> list[tuple[str, str, str]]:
     if block.startswith(("|", "`", "~", "#", ">")):
         return []
     entries: list[tuple[str, str, str]] = []
-    for line in (raw.rstrip("\\ ") for raw in block.split("\n")):
+    for line in (raw.rstrip("\\ ") for raw in _lines(block)):
         page = _PAGE.search(line[-6:])
         rest = line[: -len(page[0])] if page else ""
         text = rest.rstrip(_LEADER)
@@ -109,6 +109,15 @@ def _entries(block: str) -> list[tuple[str, str, str]]:
             return []
         entries.append((text, leader, page[0]))
     return entries
+
+
+def _lines(block: str) -> Iterator[str]:
+    """The lines of a block one by one: most are looked at for the first one's sake."""
+    at = 0
+    while (end := block.find("\n", at)) >= 0:
+        yield block[at:end]
+        at = end + 1
+    yield block[at:]
 
 
 def _leads(leader: str) -> bool:

@@ -83,7 +83,7 @@ def _pages(lines: Sequence[Line]) -> list[list[Line]]:
     for line in lines:
         if line.page:
             pages.append([])
-        pages[-1].append(line._replace(page=False))
+        pages[-1].append(line._replace(page=False) if line.page else line)
     return pages
 
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place, Span
+from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import MARKDOWN
@@ -23,6 +23,7 @@ _REMOVED = "\ufdea"
 """Stands for a line end that went with what was hidden around it."""
 _ADDED = "\ufdeb"
 """On a line whose end stands in the text only: the next one is of the same line of the file."""
+_SHOWN = re.compile(rf"[^\s{_REMOVED}]")
 _LONG_PARAGRAPH = 10
 _REFERENCE_COMMENT = re.compile(
     r"^\ufdea* {0,3}\[[^\]\n]{1,99}\]:[ \t]*(?:#|<>|<#>)[ \t]*[\"'(](.*)[\"')][ \t]*$", re.M
@@ -55,9 +56,11 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
         text, fields = _front_matter(text, hidden)
         text = _outside_code(text, lambda part: take_hidden(part, hidden))
         text = _rendered(text, hidden)
-    if not text.replace(_REMOVED, "").strip():
+    if not _SHOWN.search(text):
         raise Refusal("empty-document", "the file has no text")
-    markdown, spans = _with_places(text, (options or ParseOptions()).max_output_bytes)
+    writer = _with_places(text, (options or ParseOptions()).max_output_bytes)
+    del text
+    markdown, spans = writer.finish(close=False)
     meta = BodyMeta(
         title=fields.get("title", "")[:500],
         language=UNKNOWN,
@@ -73,19 +76,26 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
 # --- places -------------------------------------------------------------------------------------
 
 
-def _with_places(text: str, most_bytes: int) -> tuple[str, tuple[Span, ...]]:
+def _with_places(text: str, most_bytes: int) -> Writer:
     """The text without the traces of what was removed, and where its paragraphs stood."""
     writer = Writer(most_bytes)
     lines: list[tuple[str, int, int]] = []
+    long = False
     for line, first, last in _numbered(text):
-        if line.strip():
+        if not line.strip():
+            _write(writer, lines)
+            lines, long = [], False
+            writer.add(line)
+        elif long:
+            writer.add(line, Place(lines=(first, last)))
+        else:
             lines.append((line, first, last))
-            continue
-        _write(writer, lines)
-        lines = []
-        writer.add(line)
+            # A log may be one paragraph of millions of lines: they are not gathered.
+            if len(lines) > _LONG_PARAGRAPH:
+                _write(writer, lines)
+                lines, long = [], True
     _write(writer, lines)
-    return writer.finish(close=False)
+    return writer
 
 
 def _numbered(text: str) -> Iterator[tuple[str, int, int]]:

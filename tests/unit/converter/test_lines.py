@@ -245,3 +245,20 @@ def test_a_line_with_a_tail_loses_nothing_of_it() -> None:
     assert line.stripped().text == middle
     assert line.cut(0, 3).text == middle[:3]
     assert line.cut(0, 3).tail is None
+
+
+LOG = "".join(f"2024-01-15 10:00:00 INFO request {n} took 7 ms\n" for n in range(100_000))
+
+
+def test_a_log_costs_little_more_than_its_lines() -> None:
+    meta = BodyMeta(title="", language="en", media_type=PLAIN)
+    parsed = ParsedDocument(markdown=LOG, meta=meta, spans=spans_of(LOG, [0, 99, len(LOG) - 1]))
+    settled(parsed, "x")
+    tracemalloc.start()
+    try:
+        lines, _, _ = settled(parsed, "x")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    texts = sum(sys.getsizeof(line.text) for line in lines)
+    assert peak < 2 * len(LOG) + texts + 220 * len(lines)

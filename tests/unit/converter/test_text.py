@@ -1,5 +1,7 @@
 """Markdown and plain text: faithful, but for what is not rendered."""
 
+import tracemalloc
+
 import pytest
 
 from kernel.errors import Refusal
@@ -114,3 +116,16 @@ def test_a_forged_mark_is_no_text() -> None:
 def test_another_charset_is_noted() -> None:
     warnings = parse_text("Комиссия опубликует доклад".encode("koi8-r"), PLAIN).warnings
     assert warnings == ["decoded as koi8_r"]
+
+
+def test_the_lines_of_a_long_paragraph_are_not_gathered() -> None:
+    data = b"2024-01-15 10:00:00 INFO request 17 took 7 ms\n" * 100_000
+    parse_text(data[:9000], PLAIN)
+    tracemalloc.start()
+    try:
+        parsed = parse_text(data, PLAIN).document
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert parsed.markdown == data.decode()
+    assert peak < 10 * len(data)
