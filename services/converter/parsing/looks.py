@@ -38,11 +38,16 @@ _MARK = re.compile(f"[{_MARKS}]")
 _WORD = re.compile(r"\w+(?:['’\-‑]\w+)*")
 _HEADING = re.compile(rf"[{_MARKS}]*#{{1,6}} ")
 _CELL_EDGE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+_CONTENTS = re.compile(r"(?:[.·…_]\s?){3,}\s*[\divxlc]{1,5}$")
+"""A line of a list of contents."""
 _WIKI = re.compile(r"==+.*==+")
 _LONGEST_HEADING = 250
 _OPENED = "\ufffe[\uffff"
 _LINK_SIGN = re.compile("\ufffe(?:\\[|\\]\\d+)\uffff")
 _LINKED = re.compile("\ufffe\\[\uffff([^\ufffe\n]*)\ufffe\\](\\d+)\uffff")
+_JOINT = re.compile(
+    "\ufffe\\](\\d+)\uffff([ \t]*)\ufffe\\[\uffff(?=[^\ufffe\n]*\ufffe\\](\\d+)\uffff)"
+)
 _OUTSIDE = re.compile(r"(?:https?|ftp|mailto):", re.IGNORECASE)
 # Word keeps the English name of its own styles in every language; other programs translate it.
 _QUOTE = re.compile(
@@ -121,11 +126,18 @@ class Links:
 
         A text that is its address stays plain, and so does one that leads nowhere outside.
         """
-        return _LINK_SIGN.sub("", _LINKED.sub(self._link, markdown))
+        return _LINK_SIGN.sub("", _LINKED.sub(self._link, _JOINT.sub(self._joined, markdown)))
+
+    def _joined(self, match: re.Match[str]) -> str:
+        """Two links side by side that lead to one place are one."""
+        first, second = (self._address(number) for number in match.group(1, 3))
+        return match[2] if first == second else match[0]
+
+    def _address(self, number: str) -> str:
+        return self._addresses[int(number)] if int(number) < len(self._addresses) else ""
 
     def _link(self, match: re.Match[str]) -> str:
-        text, number = match[1], int(match[2])
-        address = self._addresses[number] if number < len(self._addresses) else ""
+        text, address = match[1], self._address(match[2])
         bare = re.sub(r"[\\*]", "", text).strip()
         if bare.rstrip("/") in {address.rstrip("/"), address.removeprefix("mailto:")}:
             return text
@@ -248,6 +260,7 @@ def _heads(line: str, looks: Sequence[int]) -> bool:
         or named_section(bare)
         or named_part(bare)
         or _WIKI.fullmatch(bare) is not None
+        or _CONTENTS.search(bare) is not None
     )
 
 

@@ -37,6 +37,14 @@ def test_runs_become_literal_markdown_with_stars(
     assert literal(runs, paragraph) == expected
 
 
+@pytest.mark.parametrize(
+    "text", ["Article 5", "1.2 Method", "IV. Results", "12", "Preface ........ 7", "== Wiki =="]
+)
+def test_what_is_found_by_its_words_stays_plain(text: str) -> None:
+    assert literal([(text, BOLD)], paragraph) == text
+    assert literal([(text, BOLD), (" and more", 0)], paragraph).startswith("**")
+
+
 def test_signs_of_notes_pass() -> None:
     assert literal([("a", BOLD), ("\ufffe1\uffff", 0), (" b", 0)], span) == ("**a**\ufffe1\uffff b")
 
@@ -64,6 +72,16 @@ def test_links_that_lead_nowhere_outside_are_text(address: str) -> None:
 def test_a_link_that_shows_its_address_is_text() -> None:
     assert linked("[", ("https://a.b/", 0), "]", address="https://a.b") == "https://a.b/"
     assert linked("[", ("x@y.z", 0), "]", address="mailto:x@y.z") == "x@y.z"
+
+
+def test_two_links_to_one_place_are_one() -> None:
+    links = Links()
+    runs = [
+        Links.opened, ("a", BOLD), links.closed("https://a.b"),
+        Links.opened, (" b", 0), links.closed("https://a.b"),
+        Links.opened, ("c", 0), links.closed("https://c.d"),
+    ]  # fmt: skip
+    assert links.written(literal(runs, paragraph)) == "[**a** b](https://a.b)[c](https://c.d)"
 
 
 def test_signs_of_links_that_do_not_match_go() -> None:
