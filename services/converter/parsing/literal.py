@@ -71,6 +71,7 @@ def linked(text: str, address: str) -> str:
         return text
     if address.lower().startswith(("javascript:", "data:", "vbscript:")):
         return text
+    address = address.replace("|", "%7C")
     target = f"<{address}>" if "(" in address or ")" in address else address
     return f"[{text}]({target})"
 

@@ -145,6 +145,18 @@ def relations(archive: Archive, name: str) -> list[Relation]:
     return found
 
 
+def addresses(archive: Archive, name: str) -> dict[str, str]:
+    """Where the links of the part `name` lead outside of this container, by the relation's id."""
+    folder, base = posixpath.split(name)
+    root = side_part(archive, posixpath.join(folder, "_rels", f"{base}.rels"))
+    return {
+        element.get("Id") or "": element.get("Target") or ""
+        for element in (() if root is None else root)
+        if element.get("TargetMode") == "External"
+        and (element.get("Type") or "").endswith("/hyperlink")
+    }
+
+
 def properties(archive: Archive) -> dict[str, str]:
     """Core, extended and custom properties with text, by their local name."""
     found: dict[str, str] = {}

@@ -16,6 +16,7 @@ _MOST_TEXT = 1 << 20
 _PALE = 232
 _TINY_POINTS = 2
 _TEXT_PART = 3
+_MOST_LINKS = 50_000
 _TAG_BYTES = 512
 _CELLS_START = re.compile(rb"<(?:[\w.-]{1,64}:)?sheetData(?:\s[^<>]*)?(?<!/)>")
 _CELLS_END = re.compile(rb"</(?:[\w.-]{1,64}:)?sheetData\s*>")
@@ -49,6 +50,8 @@ class Tail:
     hidden_columns: list[tuple[int, int]] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     styled_tables: bool = False
+    links: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Ids of relations by row and column."""
 
 
 def new_parser() -> Any:
@@ -236,9 +239,9 @@ def tail(pieces: Iterable[bytes]) -> Tail:
                 if merged:
                     found.merged.append(merged)
             case "col" if attributes.get("hidden") in {"1", "true"}:
-                bounds = [attributes.get(key, "") for key in ("min", "max")]
-                if all(map(str.isdecimal, bounds)):
-                    found.hidden_columns.append((int(bounds[0]), int(bounds[1])))
+                _note_columns(found, attributes)
+            case "hyperlink":
+                _note_link(found, attributes)
             case "tablePart" | "conditionalFormatting":
                 found.styled_tables = True
 
@@ -252,6 +255,19 @@ def tail(pieces: Iterable[bytes]) -> Tail:
     for _ in feed(parser, _without_cells(pieces)):
         pass
     return found
+
+
+def _note_columns(found: Tail, attributes: dict[str, str]) -> None:
+    bounds = [attributes.get(key, "") for key in ("min", "max")]
+    if all(map(str.isdecimal, bounds)):
+        found.hidden_columns.append((int(bounds[0]), int(bounds[1])))
+
+
+def _note_link(found: Tail, attributes: dict[str, str]) -> None:
+    cells = area(attributes.get("ref", ""))
+    key = next((value for name, value in attributes.items() if name.endswith("}id")), "")
+    if cells and key and len(found.links) < _MOST_LINKS:
+        found.links[cells.top, cells.left] = key
 
 
 def _without_cells(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,10 +1,11 @@
 """Sheets of cells as sections of tables, written row by row; for XLSX, XLS and ODS."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from contracts.artifacts import Place
 from services.converter.parsing.literal import paragraph
+from services.converter.parsing.looks import Links
 from services.converter.parsing.table_text import has_head, is_value, table_row, table_rule
 from services.converter.parsing.writer import Writer
 
@@ -50,15 +51,20 @@ def column_name(column: int) -> str:
 
 
 def write_sheet(
-    writer: Writer, name: str, rows: Iterable[Row], merged: Sequence[Area] = ()
+    writer: Writer,
+    name: str,
+    rows: Iterable[Row],
+    merged: Sequence[Area] = (),
+    links: Links | None = None,
 ) -> None:
     """A heading, then the tables of the sheet, each cell text literal; nothing without rows.
 
     Blank rows part tables, and so do blank columns where a table has at most 1,000 rows. A row
     with one text over a table, and a column of words, are paragraphs. Merged cells all show their
-    text. The first 2,000 rows have a span each, later ones every 100 together.
+    text. The first 2,000 rows have a span each, later ones every 100 together. `links` are those
+    whose signs are in the texts.
     """
-    section = _Section(writer, name)
+    section = _Section(writer, name, links)
     for number, row in enumerate(_unmerged(rows, merged)):
         if number == 0:
             sheet_heading(writer, name)
@@ -104,8 +110,9 @@ def _size(area: Area) -> int:
 class _Section:
     """One sheet as it comes in."""
 
-    def __init__(self, writer: Writer, sheet: str) -> None:
+    def __init__(self, writer: Writer, sheet: str, links: Links | None) -> None:
         self._writer, self._sheet = writer, sheet
+        self._linked: Callable[[str], str] = links.written if links else str
         self._buffer: list[Row] = []
         self._last = 0
         self._columns: list[int] = []
@@ -169,7 +176,7 @@ class _Section:
         for row in rows:
             column = min(row.cells)
             cells = f"{column_name(column)}{row.number}"
-            text = paragraph(row.cells[column])
+            text = self._linked(paragraph(row.cells[column]))
             self._writer.block(text, Place(sheet=self._sheet, cells=cells))
             self._table_before = None
 
@@ -183,7 +190,7 @@ class _Section:
     def _open(self, head: Row | None) -> None:
         place = self._place(head.number, head.number) if head else None
         texts = _texts(head, self._columns) if head else [""] * len(self._columns)
-        self._writer.block(table_row(texts), place)
+        self._writer.block(self._linked(table_row(texts)), place)
         self._writer.add("\n" + table_rule(len(self._columns)))
 
     def _table_row(self, row: Row) -> None:
@@ -195,7 +202,7 @@ class _Section:
             self._open(None)
         if not self._group:
             self._first = row.number
-        self._group.append(table_row(_texts(row, self._columns)))
+        self._group.append(self._linked(table_row(_texts(row, self._columns))))
         self._latest = row.number
         self._written += 1
         if self._written <= _ROWS_WITH_SPANS or len(self._group) == _GROUP:

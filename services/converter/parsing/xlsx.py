@@ -18,7 +18,8 @@ from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph
-from services.converter.parsing.office import part, properties, relations, side_part
+from services.converter.parsing.looks import Links
+from services.converter.parsing.office import addresses, part, properties, relations, side_part
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.sheetml import (
@@ -32,6 +33,7 @@ from services.converter.parsing.sheetml import (
     value_of,
 )
 from services.converter.parsing.sheets import Row, column_name, sheet_heading, write_sheet
+from services.converter.parsing.table_text import is_value
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -72,6 +74,22 @@ def parse_xlsx(path: Path, options: ParseOptions) -> Parse:
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
     return Parse(document, warnings, files=tuple(files))
+
+
+class _Linked:
+    """Texts of cells with the signs of their links."""
+
+    def __init__(self, facts: Tail, addresses_: dict[str, str]) -> None:
+        self.links = Links()
+        self._keys, self._addresses = facts.links, addresses_
+
+    def text(self, row: int, column: int, text: str) -> str:
+        """The text of a cell; numbers stay bare, for by them the head of a table is told."""
+        key = self._keys.get((row, column)) if self._keys else None
+        address = self._addresses.get(key, "") if key else ""
+        if not address or is_value(text):
+            return text
+        return f"{Links.opened[0]}{text}{self.links.closed(address)[0]}"
 
 
 class _Book:
@@ -127,7 +145,10 @@ class _Book:
                 self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
         before = self.writer.size
         if visible:
-            write_sheet(self.writer, name, self._visible(stored, facts), facts.merged)
+            links = _Linked(facts, addresses(self._archive, target) if facts.links else {})
+            seen = self._visible(stored, facts, links)
+            signs = links.links if facts.links else None
+            write_sheet(self.writer, name, seen, facts.merged, signs)
         self._beside(name, target, visible=visible, headed=self.writer.size > before)
 
     def _beside(self, name: str, target: str, *, visible: bool, headed: bool = False) -> None:
@@ -141,7 +162,7 @@ class _Book:
             headed = True
             self.writer.block(block, place)
 
-    def _visible(self, stored: Iterator[StoredRow], facts: Tail) -> Iterator[Row]:
+    def _visible(self, stored: Iterator[StoredRow], facts: Tail, links: "_Linked") -> Iterator[Row]:
         for row in stored:
             if row.hidden:
                 self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
@@ -153,7 +174,7 @@ class _Book:
                 if kind:
                     self.hidden.add(kind, text or cell.text)
                 elif text:
-                    cells[cell.column] = text
+                    cells[cell.column] = links.text(row.number, cell.column, text)
             if cells:
                 yield Row(row.number, cells)
 

@@ -187,6 +187,21 @@ def test_whole_numbers_keep_every_digit(stored: str, shown: str) -> None:
     assert value_of(Cell(1, "n", 0, stored), [], styles) == shown
 
 
+def test_links_of_cells_stay(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    first: Any = book.active
+    first.append(["Source", "Year"])
+    first.append(["a | page", 2020])
+    first.append(["inside", 2021])
+    first["A2"].hyperlink = "https://a.b/c|d"
+    first["B2"].hyperlink = "https://a.b/year"
+    first["A3"].hyperlink = "#Sheet!A1"
+    assert parsed(book, tmp_path).markdown.endswith(
+        "| Source | Year |\n| - | - |\n| [a \\| page](https://a.b/c%7Cd) | 2020 |\n"
+        "| inside | 2021 |\n"
+    )
+
+
 def test_charts_are_tables_with_their_title(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     first: Any = book.active
