@@ -14,7 +14,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Spa
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import EPUB
-from services.converter.parsing.archive import Archive
+from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.html import parse_html
 from services.converter.parsing.office import part
 from services.converter.parsing.properties import line, told_title
@@ -63,7 +63,7 @@ def parse_epub(path: Path, options: ParseOptions) -> Parse:
     with Archive(path, options) as archive:
         book = _book(archive)
         for number, chapter in enumerate(book.chapters, 1):
-            data = archive.read(chapter.name)
+            data = _whole(archive, chapter.name)
             document = _read(data, options) if data else None
             missing += not data
             if document is not None:
@@ -76,7 +76,17 @@ def parse_epub(path: Path, options: ParseOptions) -> Parse:
     document = ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=_meta(book), spans=spans
     )
-    return Parse(document, [f"{missing} chapters are missing"] if missing else [])
+    told = [f"{missing} chapters are missing or damaged"] if missing else []
+    return Parse(document, [*archive.warnings, *told])
+
+
+def _whole(archive: Archive, name: str) -> bytes:
+    """An entry, empty if it is damaged or not there."""
+    try:
+        return archive.read(name)
+    except Damaged:
+        archive.miss(name)
+        return b""
 
 
 def _meta(book: _Book) -> BodyMeta:

@@ -108,7 +108,28 @@ def test_empty_elements_do_not_swallow_the_page(tmp_path: Path) -> None:
 
 def test_missing_chapters_are_told(tmp_path: Path) -> None:
     parse = parsed(book(tmp_path, {"one": page("<p>text</p>")}, "one gone"))
-    assert parse.warnings == ["1 chapters are missing"]
+    assert parse.warnings == ["1 chapters are missing or damaged"]
+
+
+def test_a_damaged_chapter_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+    pages = {"one": page("<p>first</p>"), "two": page("<p>second</p>")}
+    path = book(tmp_path, pages, "one two")
+    path.write_bytes(path.read_bytes().replace(b"second", b"sec\x01nd"))
+    parse = parsed(path)
+    assert parse.document.markdown == "first\n"
+    assert parse.warnings == [
+        "damaged parts were left out: 1 in the container", "1 chapters are missing or damaged",
+    ]  # fmt: skip
+
+
+def test_a_book_without_its_end_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    pages = {"one": page("<p>first</p>"), "two": page("<p>second</p>")}
+    path = book(tmp_path, pages, "one two")
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"second")])
+    parse = parsed(path)
+    assert parse.document.markdown == "first\n"
+    assert len(parse.warnings) == 2
 
 
 def test_protected_books_are_refused_and_garbled_fonts_are_none(tmp_path: Path) -> None:
