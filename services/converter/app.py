@@ -25,5 +25,7 @@ async def build(env: Env) -> Service:
             "received": env.log.received,
             "log": env.log,
         },
+        # One may be a large document: a small one behind it is delivered all the same.
+        concurrency=max(env.settings.concurrency, 2),
         on_stop=(cell.close,),
     )

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from kernel.errors import Refusal, Retry
 from kernel.media import DOCX, HTML, MARKDOWN, OLE_MAGIC, PDF, PLAIN, SUPPORTED
+from services.converter import cell as cell_module
 from services.converter.cell import ParseCell
 from services.converter.outcome import ParseOutcome
 from services.converter.settings import ConverterSettings
@@ -169,6 +170,51 @@ async def test_a_waiting_call_can_be_cancelled_without_harm(
     await asyncio.sleep(0)
     second.cancel()
     assert (await first).document.markdown == "first"
+
+
+# --- a large document keeps no small one waiting --------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_module, "_PATIENCE_SECONDS", 0.2)
+
+
+def large(folder: Path, order: str, name: str) -> Path:
+    return file(folder, f"{order} ".ljust(cell_module.LARGE_BYTES + 1), name)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_small_document_passes_a_large_one(bad_cell: ParseCell, tmp_path: Path) -> None:
+    slow = asyncio.create_task(bad_cell.parse(large(tmp_path, "sleep", "slow"), PLAIN))
+    await asyncio.sleep(0)
+    for number in range(3):
+        done = await order(bad_cell, tmp_path, f"echo {number}")
+        assert done.document.markdown == str(number)
+    assert not slow.done()
+    with pytest.raises(Retry, match="another large document"):
+        await bad_cell.parse(large(tmp_path, "echo", "other"), PLAIN)
+    slow.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow
+    assert (await bad_cell.parse(large(tmp_path, "echo", "other"), PLAIN)).head.meta.title
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_the_second_child_ends_with_its_work(bad_cell: ParseCell, tmp_path: Path) -> None:
+    slow = asyncio.create_task(bad_cell.parse(file(tmp_path, "sleep x", "slow"), PLAIN))
+    await asyncio.sleep(0)
+    await order(bad_cell, tmp_path, "echo x")
+    assert len(psutil.Process().children()) == 2
+    slow.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow
+    assert not psutil.Process().children()
+
+
+async def test_small_documents_share_one_child(bad_cell: ParseCell, tmp_path: Path) -> None:
+    calls = (order(bad_cell, tmp_path, f"echo {n}") for n in range(9))
+    assert len({done.head.meta.title for done in await asyncio.gather(*calls)}) == 1
 
 
 async def test_what_needs_no_parser_is_refused_without_one(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ ENVIRONMENT = {
     "deploy/prepare.py": "a one-shot task: its environment is its argument list",
     "kernel/embedder/bundled.py": "the user's cache folder, as other programs find it",
     "kernel/embedder/threads.py": "libraries read thread counts nowhere else",
-    "services/converter/cell.py": "PATH is all that the parsing child inherits",
+    "services/converter/process.py": "PATH is all that the parsing child inherits",
 }
 BROAD = {
     "kernel/consumer.py": "the one place where every error of a handler has its fate",

@@ -1,0 +1,282 @@
+"""A child process for untrusted documents: asked one thing at a time, watched, and replaced."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import psutil
+
+from kernel.errors import Refusal, Retry
+from services.converter.answer import Answer
+from services.converter.child import NO_ROOM, PART, READY
+from services.converter.settings import Limits
+
+_ROOT = Path(__file__).resolve().parents[2]
+_POLL_SECONDS = 0.1
+_START_SECONDS = 120
+_HEADER_BYTES = 1024 * 1024
+_FATAL = frozenset({"parse-crash", "parse-memory"})
+_BROKEN = (OSError, EOFError, KeyError, ValueError, TypeError, asyncio.LimitOverrunError)
+_ANSWER = "answer"
+
+
+class Worker:
+    """Works on one document at a time in a child process; callers queue.
+
+    The child is started with the first document, kept warm, and replaced after
+    `limits.recycle_after` documents, when it has grown, and after every failure of its own. A
+    document that crashes or starves a child which had parsed others gets one try in a fresh one,
+    so that it does not pay for what another left behind.
+    """
+
+    def __init__(self, module: str, limits: Limits) -> None:
+        self._module, self._limits = module, limits
+        self._turn = asyncio.Lock()
+        self._child: _Child | None = None
+        self.users = 0
+        """Callers that are served or wait."""
+        self.busy_since = 0.0
+        """When the document under work was begun, by the clock of the loop."""
+
+    async def ask(self, request: dict[str, Any]) -> Answer:
+        """What the child answers.
+
+        Raises:
+            Refusal: whatever the child refuses, `parse-timeout`, `parse-memory`, `parse-crash`.
+            Retry: the child cannot start, or the disk is full.
+        """
+        self.users += 1
+        try:
+            async with self._turn:
+                self.busy_since = asyncio.get_running_loop().time()
+                return await self._ask(request)
+        finally:
+            self.users -= 1
+
+    async def free(self, seconds: float) -> bool:
+        """Wait until nobody is served; False if that takes too long."""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)), self._turn:
+                return True
+        except TimeoutError:
+            return False
+
+    async def close(self) -> None:
+        """End the child; a document under work is waited for."""
+        async with self._turn:
+            await self._drop()
+
+    async def _ask(self, request: dict[str, Any]) -> Answer:
+        child = await self._ready()
+        used = child.served > 0
+        try:
+            return await self._try(child, request)
+        except Refusal as refusal:
+            if not used or refusal.code not in _FATAL:
+                raise
+        return await self._try(await self._ready(), request)
+
+    async def _try(self, child: "_Child", request: dict[str, Any]) -> Answer:
+        """One attempt; a child that did not answer properly is never used again."""
+        healthy = False
+        try:
+            header, answer = await child.ask(request, self._limits)
+            if header.get("code") == NO_ROOM:
+                raise Retry(f"parsing: {header.get('reason', 'no room')}")
+            if header.get("code") in _FATAL:
+                raise _refusal(header)
+            healthy = not child.grown(self._limits)
+            if answer is None:
+                raise _refusal(header)
+            return answer
+        finally:
+            if not healthy:
+                await self._drop()
+
+    async def _ready(self) -> "_Child":
+        if self._child is None or not self._child.alive:
+            await self._drop()
+            self._child = await _Child.start(self._module, self._limits)
+        return self._child
+
+    async def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            # Shielded: a caller that is cancelled while we clean up must not leak a process.
+            await asyncio.shield(child.end())
+
+
+def _refusal(header: dict[str, Any]) -> Refusal:
+    code = re.sub("[^a-z0-9-]", "-", str(header["code"])[:60])
+    return Refusal(code, str(header.get("reason", ""))[:300])
+
+
+class _Child:
+    """A running child: asked one thing at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process, home: Any) -> None:
+        self._process, self._home = process, home
+        self._watched = psutil.Process(process.pid)
+        self._advanced = 0.0
+        self.served = 0
+
+    @classmethod
+    async def start(cls, module: str, limits: Limits) -> "_Child":
+        home = tempfile.TemporaryDirectory(prefix="kb-parse-", ignore_cleanup_errors=True)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", module,
+                str(limits.memory_bytes), str(limits.cpu_seconds),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL, cwd=home.name, env=_environment(home.name),
+                start_new_session=True, limit=_HEADER_BYTES,
+            )  # fmt: skip
+        except BaseException:
+            home.cleanup()
+            raise
+        child = cls(process, home)
+        try:
+            await child.come_up()
+        except BaseException:
+            await asyncio.shield(child.end())
+            raise
+        return child
+
+    async def come_up(self) -> None:
+        """Wait until the child says that it serves.
+
+        Raises:
+            Retry: it cannot start: the installation's fault, not a document's.
+        """
+        assert self._process.stdout  # noqa: S101 - a pipe
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                if await self._process.stdout.readline() == READY:
+                    return
+        except TimeoutError as error:
+            raise Retry(f"the parser did not start within {_START_SECONDS} s") from error
+        raise Retry(f"the parser cannot start: it ended with {await self._process.wait()}")
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(
+        self, request: dict[str, Any], limits: Limits
+    ) -> tuple[dict[str, Any], Answer | None]:
+        """Send `request`, return the header of the answer and, if all went well, the answer.
+
+        Raises:
+            Refusal: `parse-timeout`, `parse-memory` or `parse-crash`; the child is unusable then.
+        """
+        # Opened before the child knows it, and without a name afterwards: it stays what it is.
+        path = Path(self._home.name) / _ANSWER
+        file = await asyncio.to_thread(path.open, "w+b")
+        answer: Answer | None = None
+        try:
+            header = await self._header({**request, "answer": str(path)}, limits)
+            self.served += 1
+            if "code" not in header:
+                answer = _answer(header, file, limits.output_bytes)
+            return header, answer
+        except _BROKEN as error:
+            raise await self._fate() from error
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+            if answer is None:
+                file.close()
+
+    async def _header(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        now = asyncio.get_running_loop().time
+        self._advanced = started = now()
+        reply = asyncio.ensure_future(self._exchange(request))
+        try:
+            while not reply.done():
+                if self._memory() > limits.memory_bytes:
+                    raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
+                if now() - self._advanced > limits.wall_seconds:
+                    raise Refusal("parse-timeout", f"nothing done for {limits.wall_seconds} s")
+                if now() - started > limits.total_seconds:
+                    raise Refusal("parse-timeout", f"over {limits.total_seconds} s")
+                await asyncio.wait({reply}, timeout=_POLL_SECONDS)
+            return reply.result()
+        finally:
+            reply.cancel()
+            with contextlib.suppress(asyncio.CancelledError, *_BROKEN):
+                await reply
+
+    async def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        await self._process.stdin.drain()
+        while (line := await self._process.stdout.readuntil(b"\n")) == PART:
+            self._advanced = asyncio.get_running_loop().time()
+            # A child that says nothing else must not keep us from looking at the clock.
+            await asyncio.sleep(0)
+        header: Any = json.loads(line)
+        if not isinstance(header, dict):
+            raise ValueError("no header")
+        return header
+
+    def _memory(self) -> int:
+        """Resident bytes of the child and of the programs it runs."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            for process in (self._watched, *self._watched.children(recursive=True)):
+                total += process.memory_info().rss
+        return total
+
+    async def _fate(self) -> Refusal:
+        """Why the child stopped answering."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self._process.wait()
+        code = self._process.returncode
+        if code == -signal.SIGXCPU:
+            return Refusal("parse-timeout", "too much processor time")
+        if code == -signal.SIGKILL:
+            return Refusal("parse-memory", "killed by the system, most likely for memory")
+        return Refusal("parse-crash", f"the parser ended with {code}")
+
+    def grown(self, limits: Limits) -> bool:
+        """Whether it is time for a fresh process."""
+        return self.served >= limits.recycle_after or self._memory() > limits.recycle_bytes
+
+    async def end(self) -> None:
+        """Kill the child with everything it started, and clean up."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        await asyncio.to_thread(self._home.cleanup)
+
+
+def _answer(header: dict[str, Any], file: BinaryIO, most: int) -> Answer:
+    sizes = [int(size) for size in header["sizes"]]
+    if sum(sizes) > most:
+        raise ValueError("too large an answer")
+    return Answer(file, sizes)
+
+
+def _environment(home: str) -> dict[str, str]:
+    """Nothing of the parent's environment but the path and the run: it may hold secrets."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        # What belongs to which stack: a supervisor that comes after a crash looks for it.
+        **({"KB_RUN_ID": os.environ["KB_RUN_ID"]} if "KB_RUN_ID" in os.environ else {}),
+        "PYTHONPATH": str(_ROOT),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LANG": "C.UTF-8",
+        "HOME": home,
+        "TMPDIR": home,
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OMP_THREAD_LIMIT": "1",
+    }
