@@ -136,8 +136,8 @@ def ruled_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
         table = _grid_table(words, group)
         if table is not None:
             found.append(table)
-    for group in _parallel([r for r in rules if r.horizontal], words):
-        table = _lined_table(words, group)
+    for lines in _parallel([r for r in rules if r.horizontal], words):
+        table = _lined_table(words, lines)
         if table is not None and not any(_touch(table, other) for other in found):
             found.append(table)
     return found
