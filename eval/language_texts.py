@@ -1,0 +1,222 @@
+"""Native running text of Croatian, Serbian and Bosnian for training, and its licences.
+
+The texts are in public repositories on GitHub. `TEXTS` names them; each is looked for under the
+folder given as `--texts`, as a bare clone or a work tree in `OWNER+NAME`, `OWNER+NAME/repo` or
+`OWNER+NAME/repo/.git`. Nothing of them is kept here but the weights that training derives.
+
+Croatian and Serbian have the same genres, so that the subject is no signal: news and web, tweets,
+novels, translated lessons (the same ones in both), law and administration, school and university.
+Serbian in Cyrillic letters is transliterated, which is exact in this direction. Left out on
+purpose: parliaments, UD test files and everything else of the check (`eval/language.py`), Bible
+translations (the Serbian one is ijekavian) and text that machines wrote without a source.
+
+| repository | language, genre | licence |
+|---|---|---|
+| clarinsi/babushka-bench | hr: hr500k train; hr, sr: ReLDI tweets; sr: SETimes.SR | CC BY-SA 4.0 |
+| vukbatanovic/CLSS.news.sr, STS.news.sr, paraphrase.sr | sr: news | CC BY-NC-SA 4.0 |
+| vukbatanovic/SentiComments.SR | sr: comments on films and books | CC BY-NC-SA 4.0 |
+| COST-ELTeC/ELTeC-hrv, ELTeC-srp | hr, sr: novels of 1850 to 1920 | CC BY 4.0 |
+| microsoft/IoT-For-Beginners, edgeai-for-beginners | hr, sr: lessons, translated | MIT |
+| microsoft/Security-101 | hr, sr: lessons, translated | CC0 |
+| dariofugale95/LanguageIdentificationKeras | hr: Tatoeba sentences | CC BY 2.0 FR |
+| pakizoricc/Sistem-za-prevodjenje | sr: Tatoeba sentences | CC BY 2.0 FR |
+| Petlja/os3_dig_svet, os7_inf_prog, gim1_rac_ikt | sr: school books | CC BY 4.0 |
+| Petlja/specit3_oop, specit4_ai, specit4_web, TxtProgInPythonSrLat | sr: school books | \
+CC BY-NC-SA 4.0 as the publisher states elsewhere; none in the repository |
+| skolakoda/skolakoda.github.io | sr: courses | public site, none stated |
+| CRTA1/vodite-racuna | sr: guide to public budgets | public site, none stated |
+| progit/progit2-sr | sr: Pro Git | CC BY-NC-SA 3.0 |
+| skansi/LLMrag_FHS2 | hr: pages of a faculty | public site, none stated |
+| Ansvar-Systems/Croatian-law-mcp | hr: laws | Apache-2.0; laws are free |
+| hm53-byte/croatian-case-law | hr: on court decisions | Apache-2.0, docs CC BY 4.0 |
+| 2lmf/sharklearn | hr: school questions | public, none stated |
+| MicrosoftTranslator/NTREX | hr, sr, bs: news, the same sentences in all | CC BY-SA 4.0 |
+| clarinsi/benchich | hr, sr: COPA, everyday sentences | CC BY-SA 4.0 |
+"""
+
+import json
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eval.language_sources import Texts, latin
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of a repository in one language. `files`: pattern of whole paths; `genre`: see above;
+    `kind`: how a file is read; `held`: kept apart to choose the model by."""
+
+    repository: str
+    language: str
+    genre: str
+    files: str
+    kind: str = "markup"
+    held: bool = False
+
+
+_SCHOOL = ("os3_dig_svet", "os7_inf_prog", "gim1_rac_ikt", "specit3_oop", "specit4_ai",
+           "specit4_web", "TxtProgInPythonSrLat")  # fmt: skip
+_HELD_NOVELS = r"(?:HR037|HR015|SRP18690_\w+|SRP18520_\w+)"
+_BABUSHKA, _NTREX = "clarinsi/babushka-bench", "MicrosoftTranslator/NTREX"
+
+TEXTS = (
+    Source(_BABUSHKA, "hr", "news", r"datasets/hr/hr500k/train\.txt", "lines"),
+    Source(_BABUSHKA, "hr", "talk", r"datasets/hr/reldi-hr/train_norm\.txt", "lines"),
+    Source("COST-ELTeC/ELTeC-hrv", "hr", "fiction", rf"level1/(?!{_HELD_NOVELS}).*\.xml", "tei"),
+    Source("skansi/LLMrag_FHS2", "hr", "school", r"backend/markdown_hr/.*\.md"),
+    Source("2lmf/sharklearn", "hr", "school", r"md_sources_\w+/.*\.md", "cells"),
+    Source("Ansvar-Systems/Croatian-law-mcp", "hr", "law", r"data/seed/.*\.json", "json"),
+    Source("hm53-byte/croatian-case-law", "hr", "law", r"(?:docs|SUME55)/.*\.md"),
+    Source(_BABUSHKA, "sr", "news", r"datasets/sr/SETimes\.SR/train\.txt", "lines"),
+    Source("vukbatanovic/CLSS.news.sr", "sr", "news", r".*sentence-paragraph\.txt", "cells"),
+    Source("vukbatanovic/STS.news.sr", "sr", "news", r"STS\.news\.sr\.txt", "cells"),
+    Source("vukbatanovic/paraphrase.sr", "sr", "news", r"[^/]*\.txt", "cells"),
+    Source(_BABUSHKA, "sr", "talk", r"datasets/sr/reldi-sr/train_norm\.txt", "lines"),
+    Source("vukbatanovic/SentiComments.SR", "sr", "talk", r"SentiComments\.SR\.corr\.txt", "cells"),
+    Source("COST-ELTeC/ELTeC-srp", "sr", "fiction", rf"level1/(?!{_HELD_NOVELS}).*\.xml", "tei"),
+    Source("dariofugale95/LanguageIdentificationKeras", "hr", "talk", r"data/hrv\.txt", "second"),
+    Source("pakizoricc/Sistem-za-prevodjenje", "sr", "talk", r"srp\.txt", "second"),
+    *(Source(f"Petlja/{name}", "sr", "school", r"_sources/.*\.rst") for name in _SCHOOL),
+    Source("skolakoda/skolakoda.github.io", "sr", "school", r"(?:kursevi|_drafts)/.*\.md"),
+    Source("CRTA1/vodite-racuna", "sr", "law", r"(?:_posts|stranice)/.*\.md"),
+    Source("progit/progit2-sr", "sr", "lessons", r"(?:book|[A-C]-.*|ch\d.*)/?.*\.asc"),
+    *(
+        Source(f"microsoft/{name}", language, "lessons", rf"translations/{language}/.*\.md")
+        for name in ("IoT-For-Beginners", "edgeai-for-beginners")
+        for language in ("hr", "sr")
+    ),
+    Source(_NTREX, "bs", "news", r".*ref\.bos\.txt", "lines"),
+    Source(_NTREX, "hr", "news", r".*ref\.hrv\.txt", "lines", held=True),
+    Source(_NTREX, "sr", "news", r".*ref\.srp-(?:Latn|Cyrl)\.txt", "lines", held=True),
+    Source("clarinsi/benchich", "hr", "talk", r"copa/data/test-hr\.jsonl", "json", held=True),
+    Source("clarinsi/benchich", "sr", "talk", r"copa/data/test-sr.*\.jsonl", "json", held=True),
+    *(
+        Source("microsoft/Security-101", language, "lessons", rf"translations/{language}/.*\.md",
+               held=True)
+        for language in ("hr", "sr")
+    ),
+    Source("COST-ELTeC/ELTeC-hrv", "hr", "fiction", rf"level1/{_HELD_NOVELS}\.xml", "tei", True),
+    Source("COST-ELTeC/ELTeC-srp", "sr", "fiction", rf"level1/{_HELD_NOVELS}\.xml", "tei", True),
+)  # fmt: skip
+
+
+def running(folder: Path, *, held: bool) -> Texts:
+    """Language → genre and repository → paragraphs, of those held apart or of the others.
+
+    A paragraph is mostly letters, is there once a language, and is no other language (the compact
+    detector's word on that, which does not tell the three apart; corpora of sentences need none).
+    """
+    texts: Texts = defaultdict(lambda: defaultdict(list))
+    seen: set[tuple[str, str]] = set()
+    for source in TEXTS:
+        if source.held != held:
+            continue
+        for raw in _files(_clone(folder, source.repository), source.files):
+            for paragraph in _paragraphs(raw, source.kind):
+                text = latin(paragraph)
+                known = source.kind in _WHOLE or _south_slavic(text)
+                if known and (source.language, text) not in seen:
+                    seen.add((source.language, text))
+                    texts[source.language][f"{source.genre}:{source.repository}"].append(text)
+    return texts
+
+
+def _clone(folder: Path, repository: str) -> Path:
+    base = folder / repository.replace("/", "+")
+    for place in (base / "repo/.git", base / "repo", base / ".git", base):
+        if (place / "HEAD").exists():
+            return place
+    raise FileNotFoundError(f"{base}: clone the repository {repository} there")
+
+
+def _files(clone: Path, pattern: str) -> Iterator[str]:
+    """Texts of the files whose whole path matches, in the order of their paths."""
+    listed = _git(clone, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0")
+    for path in sorted(path for path in listed if re.fullmatch(pattern, path)):
+        yield _git(clone, "show", f"HEAD:{path}")
+
+
+def _git(clone: Path, *command: str) -> str:
+    done = subprocess.run(["git", "-C", str(clone), *command], capture_output=True, check=True)
+    return done.stdout.decode("utf-8", "replace")
+
+
+_CODE = re.compile(
+    r"^(```|~~~|----|====|\.\.\.\.)[^\n]*\n.*?^\1[^\n]*$|^---\n.*?\n---$|<!--.*?-->"
+    r"|<(script|style)\b.*?</\2>|^\.\. (?!note)[^\n]*(?:\n+[ \t]+[^\n]*)*|^(?: {4}|\t)[^\n]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_MARKS = re.compile(
+    r"!?\[([^\]\n]{0,300})\]\([^)\n]*\)|<[^<>\n]{0,300}>|`[^`\n]{0,200}`|\$[^$\n]{0,200}\$"
+    r"|https?://\S+|www\.\S+|[@#]\w+|\{[^{}\n]{0,200}\}|:\w+:|&\w{1,8};|\|[^|\n]{1,40}\|"
+)
+_BREAK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]))")
+
+
+def _paragraphs(raw: str, kind: str) -> Iterator[str]:
+    if kind == "lines":
+        parts: list[str] = raw.splitlines()
+    elif kind == "second":
+        parts = [line.split("\t")[1] for line in raw.splitlines() if "\t" in line]
+    elif kind == "cells":
+        parts = re.split(r"[\t\n|]", raw)
+    elif kind == "json":
+        parts = [text for part in _json(raw) for text in part.split("\n")]
+    elif kind == "tei":
+        body = raw.partition("<body>")[2]
+        parts = [re.sub(r"<[^>]*>", "", p) for p in re.split(r"</(?:p|l|head)>", body)]
+    else:
+        parts = _BREAK.split(_CODE.sub("\n\n", raw))
+    for part in parts:
+        text = " ".join(_MARKS.sub(lambda m: m[1] or " ", part).strip(" |>*#-+=_").split())
+        if len(text) >= (12 if kind in _WHOLE else 40) and sum(map(str.isalpha, text)) > 0.7 * len(
+            text
+        ):
+            yield text.replace("*", "").replace("_", " ")
+
+
+_WHOLE = frozenset({"lines", "second"})
+"""Kinds of which every line is known to be in the language."""
+
+
+def _json(raw: str) -> Iterator[str]:
+    """Strings of a JSON file, or of one with a JSON value a line; of a line, joined."""
+    values = [json.loads(raw)] if raw.lstrip().startswith(("{\n", "[")) else None
+    for value in values or map(json.loads, raw.splitlines()):
+        found = list(_strings(value))
+        yield from found if values else [" ".join(found)]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if key in {"content", "text", "premise", "choice1", "choice2"} or not isinstance(
+                one, str
+            ):
+                yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+
+
+_NEAR = frozenset({"hr", "sr", "bs", "sl", "mk", "sk", "cs"})
+
+
+def _south_slavic(text: str) -> bool:
+    found = _detector().FindLanguage(text)
+    return str(found.language) in _NEAR
+
+
+@cache
+def _detector() -> Any:
+    import gcld3
+
+    return gcld3.NNetLanguageIdentifier(min_num_bytes=0, max_num_bytes=1000)
