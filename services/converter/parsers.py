@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-2",
     RTF: "rtf-2",
 }
-_HTML = "html-3"
+_HTML = "html-4"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
