@@ -189,11 +189,9 @@ def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
     site = article or whole - content > _FURNISHED * whole
     if not site and lost > 0.3 * page.known:
         return
-    root = _root(body, weights)
+    root = _root(body, weights) if site else body
     # A caption says nothing without its picture, which no text has.
-    inside = [
-        is_within(run.block, root) and not (site and _is_caption(run.block)) for run in runs
-    ]
+    inside = [is_within(run.block, root) and not (site and _is_caption(run.block)) for run in runs]
     kept = [
         (run.known and not (site and _leads_away(run)))
         or (within and not run.known and _belongs(run, weights, root, article=article))

@@ -18,6 +18,7 @@ from services.converter.parsing.headline import metadata_of
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
+from services.converter.parsing.quotes import Quotes
 from services.converter.parsing.result import Parse
 from services.converter.parsing.simplify import page_address, simplify
 from services.converter.parsing.trees import in_parts, parsed
@@ -55,9 +56,8 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
         Refusal: `invalid-encoding`, `too-deep`, `corrupt-document`, `empty-document`.
     """
     page = _reduced(data, options, article=article)
-    markdown, spans = page.marks.resolve(
-        "\n\n".join(filter(None, map(_convert, page.parts))).translate(_RESTORE)
-    )
+    written = "\n\n".join(filter(None, map(_convert, page.parts))).translate(_RESTORE)
+    markdown, spans = page.marks.resolve(page.quotes.written(written))
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
     hidden = tuple(page.hidden)
@@ -70,6 +70,7 @@ class _Page(NamedTuple):
 
     parts: list[str]
     marks: Marks
+    quotes: Quotes
     hidden: list[HiddenText]
     meta: BodyMeta
     warnings: list[str]
@@ -91,8 +92,9 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     if article:
         reduce_to_content(soup, source, tree)
     simplify(soup, base)
+    quotes = Quotes(soup)
     parts, marks = _marked_parts(soup, origins)
-    return _Page(parts, marks, hidden, meta, warnings)
+    return _Page(parts, marks, quotes, hidden, meta, warnings)
 
 
 def _decoded(data: bytes) -> tuple[str, str]:

@@ -345,7 +345,9 @@ def _open_definitions(soup: BeautifulSoup) -> None:
             if (isinstance(child, Tag) and child.name not in {"dt", "dd", "div"})
             or (isinstance(child, NavigableString) and child.strip())
         )
-        blocks = listed.find(["pre", "table", "ul", "ol", *_HEADINGS]) or _nested(listed)
+        blocks = listed.find(["pre", "table", "ul", "ol", "blockquote", *_HEADINGS]) or _nested(
+            listed
+        )
         if blocks is None and listed.find("dt") and next(strangers, None) is None:
             continue
         for part in listed.find_all(["dt", "dd"]):
@@ -366,9 +368,10 @@ def _nested(listed: Tag) -> Tag | None:
 
 
 def _lift_blocks(soup: BeautifulSoup) -> None:
-    """Code and tables of a list item stand after it in its list, and so does what follows them."""
-    for block in soup.find_all(["pre", "table"]):
-        item = block.find_parent(["li", "td", "th"])
+    """Code, tables and quotes of a list item stand after it in its list, and so does what follows
+    them."""
+    for block in soup.find_all(["pre", "table", "blockquote"]):
+        item = block.find_parent(["li", "td", "th", "blockquote"])
         if item is None or item.name != "li" or item.parent is None:
             continue
         rest = soup.new_tag("div")

@@ -58,3 +58,27 @@ def test_a_page_inside_a_wrongly_named_element_survives() -> None:
 
 def test_an_empty_page_is_no_error() -> None:
     assert reduced("<html></html>") == ""
+
+
+SITE = "<div><a href=/{n}>Link to page {n} of the site</a></div>"
+FURNITURE = "<div>" + "".join(SITE.replace("{n}", str(n)) for n in range(20)) + "</div>"
+ASIDE = "<div><span>Written by somebody</span></div>"
+
+
+def test_what_the_extractor_left_out_of_a_site_page_goes() -> None:
+    page = f"<body>{FURNITURE}{ASIDE}<div>{ARTICLE}</div>{FURNITURE}</body>"
+    text = reduced(page)
+    assert SENTENCES[-1] in text
+    assert "Written by somebody" not in text
+    assert "Link to page" not in text
+
+
+def test_a_caption_without_its_picture_goes_on_a_site_page() -> None:
+    figure = "<figure><img src=x><figcaption>A boat on the river.</figcaption></figure>"
+    assert "A boat" not in reduced(f"<body>{FURNITURE}<div>{ARTICLE}{figure}</div></body>")
+    assert "A boat" in reduced(f"<body><div>{ARTICLE}{figure}</div></body>")
+
+
+def test_a_plain_document_keeps_what_the_extractor_left_out() -> None:
+    page = f"<body>{ASIDE}<div>{ARTICLE}</div></body>"
+    assert "Written by somebody" in reduced(page)

@@ -348,3 +348,83 @@ def test_items_of_lists_and_definitions_of_links_stay_text() -> None:
     assert markdown(page).splitlines()[:5] == [
         "- \\```", "- \\# x", "- \\---", "", "\\[a\\]: http://evil.example 'secret'",
     ]  # fmt: skip
+
+
+# -- quotes ----------------------------------------------------------------------------------------
+
+
+def test_quotes_keep_their_sign_with_all_that_is_in_them() -> None:
+    page = (
+        "<p>Before</p><blockquote><p>First<p>Second<ul><li>one<ul><li>deep</ul></ul>"
+        "<pre>x\n\ny</pre><blockquote>Inner</blockquote>"
+        "<table><tr><th>a<tr><td>1</table></blockquote><blockquote>Next</blockquote><p>After"
+    )
+    assert markdown(page) == (
+        "Before\n\n> First\n>\n> Second\n>\n> - one\n>     - deep\n>\n> ```\n> x\n>\n> y\n> ```\n"
+        ">\n> > Inner\n>\n> | a |\n> | - |\n> | 1 |\n\n> Next\n\nAfter"
+    )
+
+
+def test_a_quote_keeps_its_places() -> None:
+    found = places("<body><blockquote><p>One<br>two<ul><li>Item</ul></blockquote><p>After</body>")
+    assert found == {
+        "One  \n> two": "/html[1]/body[1]/blockquote[1]/p[1]",
+        "Item": "/html[1]/body[1]/blockquote[1]/ul[1]/li[1]",
+        "After": "/html[1]/body[1]/p[1]",
+    }
+
+
+def test_code_in_a_quote_cannot_end_it() -> None:
+    page = "<blockquote><pre>a\n```\n\nb</pre><p>in</blockquote><p>out"
+    assert markdown(page) == "> ````\n> a\n> ```\n>\n> b\n> ````\n>\n> in\n\nout"
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<ul><li>item<blockquote>q</blockquote>rest</ul>", "- item\n\n> q\n\nrest"),
+        ("<dl><dt>t<dd>d<blockquote>q</blockquote></dl>", "t\n\nd\n\n> q"),
+        ("<table><tr><th>h<tr><td><blockquote>q</blockquote></table>", "| h |\n| - |\n| q |"),
+        ("<blockquote><h2>Part</h2><p>text</blockquote>", "## Part\n\ntext"),
+        ("<blockquote> </blockquote><p>text", "text"),
+    ],
+)
+def test_quotes_in_and_around_other_blocks(page: str, expected: str) -> None:
+    assert markdown(page) == expected
+
+
+def test_a_thousand_quotes_in_each_other_stay_readable() -> None:
+    deep = "<blockquote>" * 60 + "seen" + "</blockquote>" * 60
+    assert markdown(deep) == "> " * 20 + "seen"
+
+
+# -- emphasis --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>a <b>b</b> <i>c</i> <strong><em>d</em></strong> e", "a **b** *c* ***d*** e"),
+        ("<p>a <b> b </b>c", "a **b** c"),
+        ("<p>one <b>two </b><strong>three</strong> four", "one **two three** four"),
+        ("<p>x <b>use <code>f()</code> now</b>", "x **use** `f()` **now**"),
+        ("<p>x <b><a href='http://x.org/'>l</a></b>", "x [**l**](http://x.org/)"),
+        ("<p>x <span style='font-weight:700'>y</span>", "x **y**"),
+        ("<p>x <b style='font-weight:normal'>y</b>", "x y"),
+        ("<p>(a<b>(b)</b>c", "(a(b)c"),
+        ("<p>x <b>2*3</b>", "x 2*3"),
+        ("<h2>Head <b>bold</b></h2>", "## Head bold"),
+        ("<p><b>Article 1</b></p>", "Article 1"),
+        ("<ul><li><b>Item</b></ul>", "- **Item**"),
+        ("<table><tr><th><b>a</b><tr><td><b>1</b></table>", "| a |\n| - |\n| 1 |"),
+        ("<p><b>Line</b><br>text", "**Line**  \ntext"),
+        ("<p>x <b>\n\n y\n </b>z", "x **y** z"),
+    ],
+)
+def test_emphasis_is_kept_where_it_is_no_heading(page: str, expected: str) -> None:
+    assert markdown(page) == expected
+
+
+def test_a_long_bold_paragraph_stays_bold() -> None:
+    text = "word " * 50 + "end."
+    assert markdown(f"<p><b>{text}</b>") == f"**{text}**"
