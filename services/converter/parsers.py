@@ -47,7 +47,7 @@ _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
     EML: f"{_HTML}+mail-2",
-    MSG: f"{_HTML}+mail-2",
+    MSG: f"{_HTML}+mail-3",
     DOCX: "docx-3",
 }
 HEURISTIC_REVISION = 4

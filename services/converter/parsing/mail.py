@@ -25,6 +25,7 @@ from services.converter.parsing.html import parse_html
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.properties import line
 from services.converter.parsing.result import File, Parse
+from services.converter.parsing.rtf import rtf_document
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -35,7 +36,7 @@ _NAMED_FILES = 20
 _SHOWN = ("From", "To", "Cc", "Date")
 _HIDDEN = ("comments", "keywords", "thread-topic", "organization", "reply-to", "x-comment")
 _CC, _BCC = 2, 3
-_RECIPIENT_TYPE = 0x0C15
+_RECIPIENT_TYPE, _RICH_TEXT = 0x0C15, 0x1009
 _UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
 _CID = re.compile(r"cid:([^\"'\s>)]+)", re.IGNORECASE)
 
@@ -50,6 +51,8 @@ class _Mail:
     date: datetime | None
     plain: list[str] = field(default_factory=list)
     html: list[str] = field(default_factory=list)
+    rich: list[bytes] = field(default_factory=list)
+    """Texts in RTF, which Outlook writes where it has no page."""
     files: list[File] = field(default_factory=list)
     hidden: list[HiddenText] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -58,7 +61,8 @@ class _Mail:
 def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     """A mail: its subject as title, who wrote to whom and when, its text, names of attachments.
 
-    The HTML body is what a reader sees; a plain-text body beside it is kept for the scanner.
+    The HTML body, else the rich text, is what a reader sees; a plain-text body that says something
+    else is kept for the scanner.
 
     Raises:
         Refusal: `corrupt-document`, `too-deep`, `too-large`.
@@ -98,6 +102,15 @@ def _body(mail: _Mail, out: Writer, options: ParseOptions) -> None:
             continue
         mail.hidden += parsed.document.hidden
         out.copy(_without_title(parsed.document, mail.subject), f"html-{number}")
+    for number, rich in enumerate([] if mail.html else mail.rich, 1):
+        try:
+            document = rtf_document(rich, options)
+        except Refusal as refusal:
+            if refusal.code not in {"empty-document", "corrupt-document"}:
+                raise
+            continue
+        mail.hidden += document.hidden
+        out.copy(document, f"rtf-{number}")
     shown = _squeezed(out.text[len(head) :])
     for number, text in enumerate(mail.plain, 1):
         if not shown:
@@ -292,15 +305,30 @@ def _from_outlook(message: Any) -> _Mail:
         mail.html.append(message.html_body)
     if message.body:
         mail.plain.append(message.body)
+    packed = message.properties.binary_prop_value(_RICH_TEXT)
+    if packed and not mail.html:
+        rich = _unpacked(packed)
+        mail.rich += [rich] if rich else []
+        mail.warnings += [] if rich else ["the formatted text of the message is damaged"]
     for number, attachment in enumerate(message.attachments, 1):
         data = attachment.file_bytes
         if data is None:
             mail.warnings.append(f"attachment {number} is a message inside this one: not read")
         else:
             _attach(mail, attachment.file_name or "", data)
-    if not mail.html and not mail.plain:
-        mail.warnings.append("the message has no text, or only one in RTF, which is not read")
+    if not mail.html and not mail.plain and not mail.rich:
+        mail.warnings.append("the message has no text")
     return mail
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """The rich text of a message (MS-OXRTFCP); empty if it is damaged."""
+    from compressed_rtf import decompress
+
+    try:
+        return bytes(decompress(packed))
+    except Exception:  # noqa: BLE001 - the library raises nothing more exact
+        return b""
 
 
 def _recipients(found: Iterable[Any]) -> tuple[str, str]:

@@ -94,7 +94,12 @@ def parse_rtf(path: Path, options: ParseOptions) -> Parse:
     Raises:
         Refusal: `corrupt-document`, `too-deep`, `too-large`, `empty-document`.
     """
-    source = path.read_bytes().decode("latin-1")
+    return Parse(rtf_document(path.read_bytes(), options))
+
+
+def rtf_document(data: bytes, options: ParseOptions) -> ParsedDocument:
+    """A rich text as a document; as `parse_rtf`, for one that lies in another file."""
+    source = data.decode("latin-1")
     if not source.startswith("{\\rtf"):
         raise Refusal("corrupt-document", "no rich text")
     reader = _Reader(Writer(options.max_output_bytes))
@@ -114,10 +119,9 @@ def parse_rtf(path: Path, options: ParseOptions) -> Parse:
         author=line(facts.get("author")) or None,
         date=reader.created,
     )
-    document = ParsedDocument(
+    return ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
-    return Parse(document)
 
 
 class _Reader:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 
+import compressed_rtf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,6 +224,37 @@ def _properties(header: int, values: dict[int, str | bytes | int | datetime]) ->
         rows += struct.pack("<HHIII", kind, pid, 6, len(data), 0)
     streams["__properties_version1.0"] = bytes(header) + rows
     return streams
+
+
+def rich_message(packed: bytes, plain: str) -> bytes:
+    """A message whose text is an RTF, as Outlook packs it."""
+    properties = _properties(
+        32, {0x0037: "Betreff", 0x1000: plain, 0x1009: packed, 0x001A: "IPM.Note"}
+    )
+    return compound_file(Storage(properties, {}))
+
+
+RICH = (
+    rb"{\rtf1\ansi\ansicpg1251\fromhtml1 {\*\htmltag64 <p>}The {\b notice} is due.\par"
+    rb"\htmlrtf \htmlrtf0 {\v secret}\'cf\'f0\'e8\'e2\'e5\'f2\par}"
+)
+
+
+def test_a_rich_text_is_the_text_of_a_message_without_a_page(tmp_path: Path) -> None:
+    data = rich_message(compressed_rtf.compress(RICH), "The notice is due.\r\nПривет")
+    found = parsed(data, tmp_path, MSG)
+    assert found.document.markdown == "# Betreff\n\nThe **notice** is due.\n\nПривет\n"
+    assert [h.text for h in found.document.hidden] == ["secret"]
+    assert found.warnings == []
+    assert found.document.spans[-1].place.part == "rtf-1"
+
+
+def test_a_damaged_rich_text_leaves_the_plain_one(tmp_path: Path) -> None:
+    packed = bytearray(compressed_rtf.compress(RICH))
+    packed[30] ^= 0xFF
+    found = parsed(rich_message(bytes(packed), "The notice."), tmp_path, MSG)
+    assert found.document.markdown == "# Betreff\n\nThe notice.\n"
+    assert found.warnings == ["the formatted text of the message is damaged"]
 
 
 def outlook(html: bytes = HTML.encode()) -> bytes:
