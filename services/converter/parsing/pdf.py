@@ -15,7 +15,7 @@ from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.pdf_places import mark_places
-from services.converter.parsing.pdf_repair import same_pages
+from services.converter.parsing.pdf_repair import openable, same_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -38,8 +38,15 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
     """A PDF; pages without text are read by OCR.
 
     Raises:
-        Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`, `no-text`.
+        Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`, `no-text`,
+            `parse-timeout`.
     """
+    with openable(path, options.max_pages) as (whole, damaged):
+        return _parse(whole, damaged, options)
+
+
+def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) -> Parse:
+    """`damaged`: of a file that was put together anew, pages that are gone or not whole."""
     found = probe(path, options)
     textless = _textless(found)
     garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
@@ -49,14 +56,21 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
         documents, missing = _convert(readable, found, scans, options)
         if readable != path:
             missing |= {number for number, page in enumerate(found.pages, 1) if page.width <= 0}
-    missing |= slow
+    missing |= slow | (damaged or frozenset())
     markdown, spans = _markdown(documents)
     warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
+    if damaged is not None:
+        pages = (
+            f"pages that are gone or not whole: {_ranges(damaged)}" if damaged else "no page lost"
+        )
+        warnings.append(f"the file is damaged and was put together anew; {pages}")
     if slow:
         warnings.append(f"pages that took OCR too long: {_ranges(slow)}")
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
     least = 1 if any(page.letters for page in found.pages) or not scans else _LEAST_READ
     if sum(map(str.isalnum, markdown)) < least:
+        if damaged:
+            raise Refusal("corrupt-document", "the file is damaged, and no text is left in it")
         if slow:
             raise Refusal("parse-timeout", f"no page could be read by OCR in time; {told}")
         raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
