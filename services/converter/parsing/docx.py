@@ -17,7 +17,7 @@ from services.converter.parsing.embedded import embedded_files
 from services.converter.parsing.literal import span
 from services.converter.parsing.looks import resolved
 from services.converter.parsing.markdown import to_markdown
-from services.converter.parsing.marks import Marks, unmarked
+from services.converter.parsing.marks import Marks
 from services.converter.parsing.office import part, properties, relations, side_part, whole_copy
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -27,6 +27,7 @@ from services.converter.parsing.wordml import (
     Styles,
     W,
     clean,
+    clean_part,
     in_code,
     notes,
     parse_xml,
@@ -69,14 +70,13 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         paths = Paths(root, _PLACES)
         chunks = _unfold_chunks(archive, root, styles)
         write_labels(root, styles, part(archive, "word/numbering.xml"))
-        footnotes = {
-            **notes(part(archive, "word/footnotes.xml"), "footnote"),
-            **notes(part(archive, "word/endnotes.xml"), "endnote"),
-        }
-        for text in root.iter(W + "t"):
-            # Of no use but to forge a mark.
-            text.text = unmarked(text.text or "")
-        hidden = clean(root, Styles(styles), footnotes)
+        known, hidden, footnotes = Styles(styles), list[HiddenText](), dict[str, str]()
+        for name in ("footnote", "endnote"):
+            beside = part(archive, f"word/{name}s.xml")
+            if beside is not None:
+                hidden += clean_part(beside, known)
+                footnotes |= notes(beside, name)
+        hidden += clean(root, known, footnotes)
         plain_styles(styles)
         hidden += _side_parts(archive)
         facts = properties(archive)

@@ -232,7 +232,7 @@ class Inline:
 
     def __init__(self, styles: Styles, hidden: Unseen) -> None:
         self._styles, self._hidden = styles, hidden
-        self.notes: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, Runs]] = []
         """Marks and texts of footnotes and endnotes."""
         self.links = Links()
 
@@ -300,12 +300,14 @@ class Inline:
 
     def _note(self, note: Any) -> str:
         body = note.find(TEXT + "note-body")
-        text = "" if body is None else " ".join(self.text(p) for p in body.iter(TEXT + "p"))
-        if not text:
+        runs: Runs = []
+        for paragraph in () if body is None else body.iter(TEXT + "p"):
+            runs += [(" ", 0), *self.runs(paragraph)]
+        if not plain_text(runs).strip():
             return ""
         prefix = "e" if note.get(TEXT + "note-class") == "endnote" else ""
         key = f"{prefix}{len(self.notes) + 1}"
-        self.notes.append((key, text))
+        self.notes.append((key, runs))
         return f"\ufffe{key}\uffff"
 
 

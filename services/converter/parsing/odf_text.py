@@ -113,8 +113,8 @@ class TextWriter:
 
     def write_notes(self) -> None:
         """Footnotes, at the end."""
-        for key, text in self._inline.notes:
-            self.out.block(f"[^{key}]: {self._marked(span(text))}")
+        for key, runs in self._inline.notes:
+            self.out.block(f"[^{key}]: {self._marked(literal(runs, span))}")
 
     def _block(self, element: Any, depth: int) -> None:
         match element.tag:

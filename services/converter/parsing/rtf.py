@@ -173,7 +173,7 @@ class _Reader:
         self._end_paragraph()
         self._end_table()
         for number_, note in enumerate(self._notes, 1):
-            self.out.block(f"[^{number_}]: {note}")
+            self.out.block(f"[^{number_}]: {self._links.written(note)}")
 
     def _token(self, match: re.Match[str]) -> None:
         word, number, octet, sign, brace, text = match.groups()
@@ -211,13 +211,14 @@ class _Reader:
             self._end_group(before.target)
 
     def _end_group(self, target: str) -> None:
-        text = _paired(plain_text(self._pieces.pop(target, [])))
+        runs = self._taken(target)
+        text = plain_text(runs)
         match target:
             case "listtext" | "pntext":
                 self._marker = " ".join(text.split())
             case "footnote":
                 if text.strip() and len(self._notes) < _MOST_NOTES:
-                    self._notes.append(span(text))
+                    self._notes.append(literal(runs, span))
                     # The mark is ours, and no text may hold these signs.
                     self._put(f"\ufffe{len(self._notes)}\uffff")
             case "fldinst":
@@ -463,8 +464,8 @@ class _Reader:
             return outline + 1
         return self._styles.get(self._state.style, 0)
 
-    def _taken(self) -> Runs:
-        by_look = groupby(self._pieces.pop("body", []), key=lambda run: run[1])
+    def _taken(self, target: str = "body") -> Runs:
+        by_look = groupby(self._pieces.pop(target, []), key=lambda run: run[1])
         return [(_paired("".join(text for text, _ in runs)), look) for look, runs in by_look]
 
     def _noted(self, literal: str) -> str:

@@ -119,7 +119,19 @@ def in_code(paragraph: Any) -> bool:
 
 def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenText]:
     """Change the document in place; return what was hidden in it."""
+    hidden = clean_part(root, styles, footnotes)
+    _append_notes(root, footnotes)
+    return hidden
+
+
+def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> list[HiddenText]:
+    """As `clean`, of a part that has no body, such as the footnotes themselves.
+
+    Of no use in a text but to forge a mark of ours are the characters that are taken out of it.
+    """
     hidden: list[HiddenText] = []
+    for text in root.iter(W + "t"):
+        text.text = unmarked(text.text or "")
     _fill_fields(root)
     _take_revisions(root, hidden)
     _take_far_shapes(root, hidden)
@@ -150,7 +162,6 @@ def clean(root: Any, styles: Styles, footnotes: dict[str, str]) -> list[HiddenTe
         _plain(None if properties is None else properties.find(W + "rPr"))
         if styled and styles.is_quote(style_id):
             _quote(paragraph)
-    _append_notes(root, footnotes)
     return hidden
 
 
@@ -346,7 +357,7 @@ def _plain(properties: Any | None, unwanted: Collection[str] = _EMPHASIS) -> Non
             properties.remove(child)
 
 
-def _note_reference(run: Any, footnotes: dict[str, str]) -> None:
+def _note_reference(run: Any, footnotes: Collection[str]) -> None:
     for reference in list(run.iter(W + "footnoteReference", W + "endnoteReference")):
         key = _note_key(reference)
         if key in footnotes:
@@ -368,8 +379,7 @@ def notes(root: Any | None, name: str) -> dict[str, str]:
     """Footnotes or endnotes (`name`) by the key that their references get."""
     if root is None:
         return {}
-    texts = ((_note_key(note), unmarked(text_of(note))) for note in root.iter(W + name))
-    return {key: text for key, text in texts if text}
+    return {_note_key(note): text_of(note) for note in root.iter(W + name) if text_of(note)}
 
 
 def _append_notes(root: Any, footnotes: dict[str, str]) -> None:

@@ -117,6 +117,31 @@ def test_a_bold_paragraph_that_may_be_a_heading_stays_plain(tmp_path: Path, text
     assert parse(document, tmp_path).document.markdown.split("\n\n") == [text, "**Just loud**"]
 
 
+def test_notes_keep_their_emphasis_and_hide_what_is_hidden(tmp_path: Path) -> None:
+    names = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    document = docx.Document()
+    run = document.add_paragraph("text").add_run()
+    run._r.append(element("w:footnoteReference", id="2"))
+    document.save(str(tmp_path / "bare.docx"))
+    note = (
+        f'<w:footnotes {names}><w:footnote w:id="2"><w:p><w:r><w:t xml:space="preserve">see </w:t>'
+        "</w:r><w:r><w:rPr><w:i/></w:rPr><w:t>Title</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr>"
+        "<w:t>secret</w:t></w:r><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>"
+        "</w:footnote></w:footnotes>"
+    )
+    with (
+        zipfile.ZipFile(tmp_path / "bare.docx") as bare,
+        zipfile.ZipFile(tmp_path / "a.docx", "w") as full,
+    ):
+        for name in bare.namelist():
+            full.writestr(name, bare.read(name))
+        full.writestr("word/footnotes.xml", note)
+    found = parse_docx(tmp_path / "a.docx", ParseOptions()).document
+    assert found.markdown.split("\n\n") == ["text[^2]", "[^2]: see *Title*"]
+    shown = {(h.kind, h.text) for h in found.hidden}
+    assert {("invisible-style", "secret"), ("tracked-change", "old")} <= shown
+
+
 def test_tables_of_charts_have_no_padding() -> None:
     padded = "|      |   Ducks |\n|------|---------|\n| 2019 |     120 |\n| a \\| b |  |"
     assert _parted(padded) == "|  | Ducks |\n| - | - |\n| 2019 | 120 |\n| a \\| b |  |"

@@ -182,10 +182,15 @@ def test_tables_repeat_merged_cells(tmp_path: Path) -> None:
 def test_footnotes_stand_at_the_end(tmp_path: Path) -> None:
     note = (
         '<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation>'
-        "<text:note-body><text:p>the note</text:p></text:note-body></text:note>"
+        '<text:note-body><text:p>the <text:span text:style-name="B">note</text:span></text:p>'
+        "<text:p>goes on</text:p></text:note-body></text:note>"
     )
-    document = parsed(tmp_path, "text", f"<text:p>word{note} more</text:p>")
-    assert document.markdown == "word[^1] more\n\n[^1]: the note\n"
+    bold = (
+        '<style:style style:name="B" style:family="text">'
+        '<style:text-properties fo:font-weight="bold"/></style:style>'
+    )
+    document = parsed(tmp_path, "text", f"<text:p>word{note} more</text:p>", bold)
+    assert document.markdown == "word[^1] more\n\n[^1]: the **note** goes on\n"
 
 
 def test_the_unseen_of_a_text_is_for_the_scanner(tmp_path: Path) -> None:

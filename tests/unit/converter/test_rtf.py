@@ -120,8 +120,8 @@ def test_tables_repeat_merged_cells(read: Reader) -> None:
 
 
 def test_footnotes_stand_at_the_end(read: Reader) -> None:
-    body = "word{\\footnote\\pard\\chftn  the note} more\\par"
-    assert read(body).markdown == "word[^1] more\n\n[^1]: the note\n"
+    body = "word{\\footnote\\pard\\chftn  the {\\i note}} more\\par"
+    assert read(body).markdown == "word[^1] more\n\n[^1]: the *note*\n"
 
 
 def test_the_unseen_is_for_the_scanner(read: Reader) -> None:
