@@ -9,8 +9,8 @@ from services.converter.parsing.slide_text import text_of
 from services.converter.parsing.table_text import table_row, table_rule
 
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
-_MOST_POINTS = 1000
-_MOST_SERIES = 50
+MOST_POINTS = 1000
+MOST_SERIES = 50
 
 
 def chart_blocks(root: Any) -> list[str]:
@@ -19,12 +19,12 @@ def chart_blocks(root: Any) -> list[str]:
     title = root.find(f"{_C}chart/{_C}title")
     text = text_of(title) if title is not None else ""
     blocks += [paragraph(text)] if text else []
-    series = list(root.iter(_C + "ser"))[:_MOST_SERIES]
+    series = list(root.iter(_C + "ser"))[:MOST_SERIES]
     columns = [_points(one, "val", "yVal", "bubbleSize") for one in series]
     if not any(columns):
         return blocks
     names = next((found for one in series if (found := _points(one, "cat", "xVal"))), {})
-    rows = sorted({index for column in [names, *columns] for index in column})[:_MOST_POINTS]
+    rows = sorted({index for column in [names, *columns] for index in column})[:MOST_POINTS]
     head = ["", *(_name(one) for one in series)]
     lines = [table_row(head), table_rule(len(head))]
     for index in rows:

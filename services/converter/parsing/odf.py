@@ -21,6 +21,7 @@ from services.converter.parsing.looks import (
     names_quotation,
     plain_text,
 )
+from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import side_part
 from services.converter.parsing.properties import line, told_title
 
@@ -35,8 +36,7 @@ PRESENTATION = _ODF + "presentation:1.0}"
 FO = _ODF + "xsl-fo-compatible:1.0}"
 _META = _ODF + "meta:1.0}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
-_XLINK = "{http://www.w3.org/1999/xlink}"
-_MATHML = "{http://www.w3.org/1998/Math/MathML}"
+XLINK = "{http://www.w3.org/1999/xlink}"
 
 CONTENT = "content.xml"
 _TINY_POINTS = 2.0
@@ -230,8 +230,8 @@ def squeezed(text: str) -> str:
 class Inline:
     """Text of paragraphs: hidden runs and remarks go away, notes leave their mark."""
 
-    def __init__(self, styles: Styles, hidden: Unseen) -> None:
-        self._styles, self._hidden = styles, hidden
+    def __init__(self, styles: Styles, hidden: Unseen, objects: Objects) -> None:
+        self._styles, self._hidden, self._objects = styles, hidden, objects
         self.notes: list[tuple[str, Runs]] = []
         """Marks and texts of footnotes and endnotes."""
         self.links = Links()
@@ -261,10 +261,8 @@ class Inline:
 
     def _child(self, child: Any, style: "_Style", runs: Runs) -> None:
         match child.tag.rpartition("}")[2]:
-            case "s" | "tab":
-                runs.append((" ", style.look))
-            case "line-break":
-                runs.append(("\n", style.look))
+            case "s" | "tab" | "line-break" as name:
+                runs.append(("\n" if name == "line-break" else " ", style.look))
             case "note":
                 runs.append((self._note(child), 0))
             case "annotation":
@@ -277,7 +275,9 @@ class Inline:
             case "a" if not style.kind:
                 runs.append(Links.opened)
                 self._collect(child, style, runs)
-                runs.append(self.links.closed(child.get(_XLINK + "href") or ""))
+                runs.append(self.links.closed(child.get(XLINK + "href") or ""))
+            case "frame" if not style.kind:
+                runs += [(self._objects.formula(one), 0) for one in child.iter(DRAW + "object")]
             case "span":
                 self._collect(child, self._inner(child, style), runs)
             case _ if child.tag not in BOXES:

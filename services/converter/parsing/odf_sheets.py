@@ -5,23 +5,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contracts.artifacts import ParsedDocument
+from contracts.artifacts import ParsedDocument, Place
 from kernel.errors import Refusal
 from kernel.media import ODS
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.cells import number_of, number_text
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.odf import CONTENT, TABLE, Styles, check, metadata, whole
+from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import part
 from services.converter.parsing.result import Parse
 from services.converter.parsing.sheetml import feed, new_parser
-from services.converter.parsing.sheets import Area, Row, write_sheet
+from services.converter.parsing.sheets import Area, Row, sheet_heading, write_sheet
 from services.converter.parsing.wordml import parse_xml
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
 _SPACE = "urn:oasis:names:tc:opendocument:xmlns:"
-_OFFICE, _TABLE, _TEXT = (f"{_SPACE}{name}:1.0}}" for name in ("office", "table", "text"))
+_OFFICE, _TABLE, _TEXT, _DRAW = (
+    f"{_SPACE}{name}:1.0}}" for name in ("office", "table", "text", "drawing")
+)
+_HREF = "http://www.w3.org/1999/xlink}href"
 _MOST_ROWS_REPEATED = 1000
 _MOST_COLUMNS_REPEATED = 256
 """Of rows and cells with a text; blank ones cost nothing."""
@@ -43,7 +47,7 @@ def parse_ods(path: Path, options: ParseOptions) -> Parse:
     with Archive(path, options) as archive:
         check(archive)
         styles = Styles(_automatic_styles(archive), part(archive, "styles.xml"))
-        _write(_events(archive, hidden), writer, hidden, styles)
+        _write(_events(archive, hidden), writer, hidden, styles, Objects(archive))
         meta, facts = metadata(archive, ODS)
     if writer.empty:
         raise Refusal("empty-document", "the spreadsheet has no visible text")
@@ -54,13 +58,20 @@ def parse_ods(path: Path, options: ParseOptions) -> Parse:
 
 
 class _Sheet(NamedTuple):
-    """A sheet starts."""
+    """A sheet starts; `objects` are the addresses of what lies on it, as far as it was read."""
 
     name: str
     style: str
+    objects: list[str]
 
 
-def _write(events: Iterator[_Sheet | Row], writer: Writer, hidden: Unseen, styles: Styles) -> None:
+def _write(
+    events: Iterator[_Sheet | Row],
+    writer: Writer,
+    hidden: Unseen,
+    styles: Styles,
+    objects: Objects,
+) -> None:
     following: _Sheet | Row | None = next(events, None)
 
     def rows() -> Iterator[Row]:
@@ -78,7 +89,13 @@ def _write(events: Iterator[_Sheet | Row], writer: Writer, hidden: Unseen, style
             for row in rows():
                 hidden.add("invisible-style", " ".join(row.cells.values()))
         else:
+            before = writer.size
             write_sheet(writer, sheet.name, rows())
+            blocks = [block for address in sheet.objects for block in objects.chart(address)]
+            if blocks and writer.size == before:
+                sheet_heading(writer, sheet.name)
+            for block in blocks:
+                writer.block(block, Place(sheet=sheet.name))
 
 
 def _automatic_styles(archive: Archive) -> Any:
@@ -121,13 +138,17 @@ class _Reader:
         self._paragraphs: list[str] = []
         self._parts: list[str] | None = None
         self._remark: list[str] | None = None
+        self._objects: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         match name:
             case n if n == _TABLE + "table":
                 self._number, self._columns, self._unseen = 0, 0, []
                 name_, style = (attributes.get(_TABLE + key, "") for key in ("name", "style-name"))
-                self.ready.append(_Sheet(name_, style))
+                self._objects = []
+                self.ready.append(_Sheet(name_, style, self._objects))
+            case n if n == _DRAW + "object":
+                self._objects.append(attributes.get(_HREF, ""))
             case n if n == _TABLE + "table-column":
                 self._column_seen(attributes)
             case n if n == _TABLE + "table-row":

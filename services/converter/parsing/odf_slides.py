@@ -24,6 +24,7 @@ from services.converter.parsing.odf import (
     plain,
     points,
 )
+from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.odf_text import TextWriter, finished
 from services.converter.parsing.office import part
 from services.converter.parsing.result import Parse
@@ -46,9 +47,11 @@ def parse_odp(path: Path, options: ParseOptions) -> Parse:
         root, design = parse_xml(archive.read(CONTENT)), part(archive, "styles.xml")
         pages = root.findall(f"{OFFICE}body/{OFFICE}presentation/{DRAW}page")
         meta, facts = metadata(archive, ODP, pages=len(pages))
+        objects = Objects(archive)
     if len(pages) > options.max_pages:
         raise Refusal("too-many-pages", f"{len(pages)} slides, at most {options.max_pages}")
-    writer = TextWriter(root, design, Writer(options.max_output_bytes), options.max_depth)
+    out = Writer(options.max_output_bytes)
+    writer = TextWriter(root, design, objects, out, options.max_depth)
     size = _size(design)
     for number, page in enumerate(pages, 1):
         _page(page, number, writer, size)

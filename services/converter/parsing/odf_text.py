@@ -21,6 +21,7 @@ from services.converter.parsing.odf import (
     SVG,
     TABLE,
     TEXT,
+    XLINK,
     Inline,
     Styles,
     check,
@@ -29,6 +30,7 @@ from services.converter.parsing.odf import (
     squeezed,
     whole,
 )
+from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import part
 from services.converter.parsing.result import Parse
 from services.converter.parsing.table_text import styled_row, table_row, table_rule
@@ -61,7 +63,9 @@ def parse_odt(path: Path, options: ParseOptions) -> Parse:
         check(archive)
         root, design = parse_xml(archive.read(CONTENT)), part(archive, "styles.xml")
         meta, facts = metadata(archive, ODT)
-    writer = TextWriter(root, design, Writer(options.max_output_bytes), options.max_depth)
+        objects = Objects(archive)
+    out = Writer(options.max_output_bytes)
+    writer = TextWriter(root, design, objects, out, options.max_depth)
     body = root.find(f"{OFFICE}body/{OFFICE}text")
     if body is None:
         raise Refusal("corrupt-document", "the container holds no text document")
@@ -89,13 +93,16 @@ def finished(
 class TextWriter:
     """Writes the blocks of a text, a text box or a slide."""
 
-    def __init__(self, root: Any, design: Any | None, out: Writer, most_depth: int) -> None:
+    def __init__(
+        self, root: Any, design: Any | None, objects: Objects, out: Writer, most_depth: int
+    ) -> None:
         self.out = out
+        self._objects = objects
         self.hidden = Unseen()
         self.styles = Styles(root, design)
         self.place: Place | None = None
         """Where all of it lies, if not each block in its own place (a shape of a slide)."""
-        self._inline = Inline(self.styles, self.hidden)
+        self._inline = Inline(self.styles, self.hidden, objects)
         self._paths = Paths(root, _BLOCKS)
         self._numbers: dict[int, int] = {}
         self._most = most_depth
@@ -295,8 +302,18 @@ class TextWriter:
                 self._paragraphs(inner, depth)
             elif inner.tag == TABLE + "table":
                 self._table(inner)
+            elif inner.tag == DRAW + "object":
+                self._object(inner)
             elif inner.tag in BOXES:
                 self._box(inner, depth + 1)
+
+    def _object(self, shown: Any) -> None:
+        around = next(shown.iterancestors(TEXT + "p"), None)
+        place = self.place if around is None else self._place_of(around)
+        if around is None:
+            self.out.block(paragraph(self._objects.formula(shown)), place)
+        for block in self._objects.chart(shown.get(XLINK + "href")):
+            self.out.block(block, place)
 
     def _paragraphs(self, parent: Any, depth: int) -> None:
         wanted = {TEXT + "p", TEXT + "h", TEXT + "list", TABLE + "table"}

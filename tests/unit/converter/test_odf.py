@@ -40,10 +40,18 @@ def content(kind: str, body: str, styles: str = "") -> str:
 
 
 def parsed(
-    tmp_path: Path, kind: str, body: str, styles: str = "", design: str = "", more: str = ""
+    tmp_path: Path,
+    kind: str,
+    body: str,
+    styles: str = "",
+    design: str = "",
+    more: str = "",
+    **objects: str,
 ) -> ParsedDocument:
     path = tmp_path / "a"
     with zipfile.ZipFile(path, "w") as archive:
+        for name, data in objects.items():
+            archive.writestr(f"{name.replace('_', ' ')}/content.xml", data)
         archive.writestr("content.xml", content(kind, body, styles))
         archive.writestr("styles.xml", f"<office:document-styles {NAMES}>{design}"
                          "</office:document-styles>")  # fmt: skip
@@ -114,6 +122,56 @@ def test_emphasis_quotations_and_what_is_crossed_out(tmp_path: Path) -> None:
         "# Head", "a **bold *both*** ~~gone~~", "**by hand** not **this**", "by style *slanted*",
         "> wise\n> words", "- **b** item", "| b | c |\n| - | - |\n| **b** | x |\n",
     ]  # fmt: skip
+
+
+XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+CHART_NAMES = f'xmlns:chart="{_BASE}chart:1.0"'
+CHART = (
+    f"<office:document-content {NAMES} {CHART_NAMES}><office:body><office:chart><chart:chart>"
+    "<chart:title><text:p>Sales | year</text:p></chart:title><table:table><table:table-rows>"
+    + "".join(
+        "<table:table-row>"
+        + "".join(f"<table:table-cell><text:p>{c}</text:p></table:table-cell>" for c in row)
+        + "</table:table-row>"
+        for row in (("", "East"), ("Q1", "1.5"), ("Q2", "2"))
+    )
+    + "</table:table-rows></table:table></chart:chart></office:chart></office:body>"
+    "</office:document-content>"
+)
+CHART_TEXT = "Sales | year\n\n|  | East |\n| - | - |\n| Q1 | 1.5 |\n| Q2 | 2 |\n"
+FORMULA = (
+    '<!DOCTYPE math:math><math:math xmlns:math="http://www.w3.org/1998/Math/MathML">'
+    "<math:mfrac><math:mi>a</math:mi><math:mi>b</math:mi></math:mfrac>"
+    '<math:annotation math:encoding="StarMath 5.0">a over b</math:annotation></math:math>'
+)
+
+
+def shown(name: str) -> str:
+    return f'<draw:frame><draw:object {XLINK} xlink:href="./{name}"/></draw:frame>'
+
+
+def test_charts_and_formulas_of_a_text(tmp_path: Path) -> None:
+    body = f"<text:p>half {shown('Object 2')} of</text:p><text:p>{shown('Object 1')}</text:p>"
+    document = parsed(tmp_path, "text", body, Object_1=CHART, Object_2=FORMULA)
+    assert document.markdown == f"half a/b of\n\n{CHART_TEXT}"
+    assert all(span.place.path for span in document.spans)
+
+
+def test_charts_of_a_sheet(tmp_path: Path) -> None:
+    row = "<table:table-row><table:table-cell><text:p>{}</text:p>{}</table:table-cell>"
+    rows = (
+        f"{row.format('a', shown('Object 1'))}<table:table-cell><text:p>b</text:p>"
+        "</table:table-cell></table:table-row>"
+    )
+    body = f'<table:table table:name="One">{rows}</table:table>'
+    body += '<table:table table:name="Two"/>'
+    document = parsed(tmp_path, "spreadsheet", body, Object_1=CHART)
+    assert document.markdown == f"## One\n\n| a | b |\n| - | - |\n\n{CHART_TEXT}"
+
+
+def test_a_damaged_object_is_left_out(tmp_path: Path) -> None:
+    body = f"<text:p>text</text:p><text:p>{shown('Object 1')}</text:p>"
+    assert parsed(tmp_path, "text", body, Object_1=CHART[:200]).markdown == "text\n"
 
 
 def test_links_lead_outside(tmp_path: Path) -> None:
