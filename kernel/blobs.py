@@ -171,11 +171,19 @@ class Blobs:
     async def exists(self, name: str) -> bool:
         """Is the blob there?"""
         try:
-            with _transient():
-                await obstore.head_async(self._store, _key(name))
+            await self.size(name)
         except FileNotFoundError:
             return False
         return True
+
+    async def size(self, name: str) -> int:
+        """How many bytes a blob has.
+
+        Raises:
+            FileNotFoundError: as `get`.
+        """
+        with _transient():
+            return int((await obstore.head_async(self._store, _key(name)))["size"])
 
     async def delete(self, name: str) -> bool:
         """Remove a blob; False if it was not there."""

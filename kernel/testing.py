@@ -176,6 +176,10 @@ class MemoryBlobs:
         """As `Blobs.exists`."""
         return name in self.content
 
+    async def size(self, name: str) -> int:
+        """As `Blobs.size`."""
+        return len(await self.get(name))
+
     async def head(self, name: str, count: int) -> bytes:
         """As `Blobs.head`."""
         return (await self.get(name))[:count]

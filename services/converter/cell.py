@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from contracts.artifacts import ParsedDocument
-from kernel.errors import Refusal, Retry
+from kernel.errors import Refusal
+from kernel.large import OneLarge
 from kernel.media import SUPPORTED, unread
 from services.converter.answer import Answer
 from services.converter.language import Policy
@@ -17,10 +18,7 @@ from services.converter.parsers import parser_for
 from services.converter.process import Worker
 from services.converter.settings import ConverterSettings
 
-LARGE_BYTES = 8 * 1024 * 1024
-"""A file beyond that may take gigabytes: only one at a time is worked on."""
 _PATIENCE_SECONDS = 5.0
-_RETRY_SECONDS = 5.0
 
 
 class ParseCell:
@@ -37,7 +35,7 @@ class ParseCell:
         self._limits, self._options = settings.limits, settings.parse_options
         self._main = Worker(module, settings.limits)
         self._side = Worker(module, settings.limits)
-        self._large = asyncio.Lock()
+        self._large = OneLarge()
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,6 +98,14 @@ class ParseCell:
         """
         return _made(BodyOutcome, await self._ask("canonical", path, title=fallback_title))
 
+    def check(self, size: int) -> None:
+        """Before a file of so many bytes is fetched.
+
+        Raises:
+            Retry: another large document is under work.
+        """
+        self._large.check(size)
+
     def _admit(self, path: Path, media_type: str) -> None:
         size = path.stat().st_size
         if size == 0:
@@ -122,14 +128,8 @@ class ParseCell:
     @contextlib.asynccontextmanager
     async def _worker(self, size: int) -> AsyncIterator[Worker]:
         """Who is to work on a document of so many bytes."""
-        if size <= LARGE_BYTES:
-            yield self._main if await self._soon() else self._side
-            return
-        if self._large.locked():
-            # Not a place in a queue: that would keep small ones from being delivered.
-            raise Retry("another large document is under work", after=_RETRY_SECONDS)
-        async with self._large:
-            yield self._main
+        async with self._large.turn(size) as large:
+            yield self._main if large or await self._soon() else self._side
 
     async def _soon(self) -> bool:
         """Whether the first child is free, or becomes so while one may well wait."""

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kernel.errors import Refusal
+from kernel.parsed import load
 from services.converter.answer import Parts, write
 from services.converter.language import Policy
 from services.converter.parsing.result import Parse
 from services.converter.progress import listen
 from services.converter.settings import ParseOptions
-from services.converter.stored import load
 from services.converter.work import body_parts, head_of, parse_parts
 
 Parser = Callable[[Path, str, ParseOptions], Parse]
@@ -149,7 +149,7 @@ def _parts(parse: Parser, request: dict[str, Any]) -> Parts:
         options = ParseOptions.model_validate(request["options"])
         policy = Policy.of_told(request["policy"]) if request["policy"] else None
         return parse_parts(parse(path, request["media_type"], options), policy)
-    document = load(path)
+    document = load(path).document
     if request["task"] == "recall":
         return [[head_of(document).to_bytes()]]
     return body_parts(document, request["title"])

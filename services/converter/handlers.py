@@ -29,11 +29,13 @@ Received = Callable[[Event], Awaitable[DocumentReceived]]
 class Blobs(Protocol):
     async def put(self, data: bytes) -> str: ...
     async def put_parts(self, parts: Iterable[bytes]) -> str: ...
+    async def size(self, name: str) -> int: ...
     def local_path(self, name: str) -> AbstractAsyncContextManager[Path]: ...
 
 
 class Cell(Protocol):
     def parser_for(self, media_type: str) -> str: ...
+    def check(self, size: int) -> None: ...
     async def parse(
         self, path: Path, media_type: str, policy: Policy | None = None
     ) -> ParseOutcome: ...
@@ -64,6 +66,7 @@ async def on_document_received(
             head = await _stored(blobs, cell, known)
             if head is not None:
                 return [_parsed(event, known, parser, head, reused=True)]
+        cell.check(event.size_bytes)
         async with blobs.local_path(event.source_id) as path:
             outcome = await cell.parse(path, event.media_type, policy)
         with outcome:
@@ -99,6 +102,7 @@ async def _converted(
 ) -> list[Event]:
     fallback = PurePosixPath((await received(event)).name).stem
     try:
+        cell.check(await blobs.size(text_sha256))
         async with blobs.local_path(text_sha256) as path:
             outcome = await cell.canonical(path, fallback)
         with outcome:
@@ -126,6 +130,7 @@ async def _converted(
 async def _stored(blobs: Blobs, cell: Cell, sha256: str) -> ParsedDocument | None:
     """A cached parse without its text; None if an erasure took it."""
     try:
+        cell.check(await blobs.size(sha256))
         async with blobs.local_path(sha256) as path:
             return await cell.recall(path)
     except FileNotFoundError:

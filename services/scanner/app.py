@@ -3,6 +3,7 @@
 from fastapi import FastAPI, Request
 
 from contracts.http import Reviewed, ReviewRequest
+from kernel.large import OneLarge
 from kernel.service import Env, Service
 from kernel.web import actor, create_api
 from services.scanner import handlers
@@ -26,5 +27,7 @@ async def build(env: Env) -> Service:
         "scanner",
         app=create_app(env),
         handlers=handlers,
-        deps={"blobs": env.blobs, "received": env.log.received},
+        # One may be a large document: a small one behind it is delivered all the same.
+        concurrency=max(env.settings.concurrency, 2),
+        deps={"blobs": env.blobs, "received": env.log.received, "large": OneLarge()},
     )

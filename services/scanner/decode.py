@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from services.scanner.normalise import STEM, has_strange_characters, regions, stems
+from services.scanner.normalise import STEM, has_strange_characters, parts, regions, stems
 
 MAX_DEPTH = 4
 MAX_BYTES = 8_000_000
@@ -108,7 +108,7 @@ def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
 
 def _open_gates(text: str) -> frozenset[Gate]:
     """What kinds of encodings `text` may hold at all: most texts hold none."""
-    words = stems(text.lower())
+    words = frozenset().union(*(stems(part.lower()) for part in parts(text)))
     gates: dict[Gate, bool] = {
         "long": _LONG.search(text) is not None,
         "pairs": _PAIRS.search(text) is not None,

@@ -224,13 +224,24 @@ def repeated_lines(text: str) -> Iterator[Span]:
     """One sentence makes up more than a third of all lines."""
     if len(text) < _LONG:
         return
-    lines = [s for line in text.split("\n") if len(s := line.strip()) > 24 and s[0] not in "|-+=#"]
-    if len(lines) < 12:
+    counts = Counter(
+        s for line in _lines(text) if len(s := line.strip()) > 24 and s[0] not in "|-+=#"
+    )
+    lines = counts.total()
+    if lines < 12:
         return
-    line, count = Counter(lines).most_common(1)[0]
-    if count >= 10 and count * 3 > len(lines) and len(set(line)) > 8:
+    line, count = counts.most_common(1)[0]
+    if count >= 10 and count * 3 > lines and len(set(line)) > 8:
         start = text.find(line)
         yield start, start + len(line)
+
+
+def _lines(text: str) -> Iterator[str]:
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
 
 
 def link_density(text: str) -> Iterator[Span]:

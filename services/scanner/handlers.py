@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Protocol
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
@@ -16,41 +18,49 @@ from contracts.events import (
     Sha256,
 )
 from kernel.errors import Refusal
+from kernel.large import OneLarge
+from kernel.parsed import load
 from services.scanner.domain import ScanResult, scan
 from services.scanner.ruleset import Ruleset, default_ruleset
 
 
 class Reads(Protocol):
-    """What the scanner needs of the blob store."""
+    """What the scanner needs of the blob store; FileNotFoundError if there is no such blob."""
 
-    async def get(self, name: str) -> bytes:
-        """The bytes of a blob; FileNotFoundError if there is none."""
+    async def get(self, name: str) -> bytes: ...
+    async def size(self, name: str) -> int: ...
+    def local_path(self, name: str) -> AbstractAsyncContextManager[Path]: ...
 
 
 Received = Callable[[Event], Awaitable[DocumentReceived]]
 
 
-async def on_parsed(event: Parsed, *, blobs: Reads, received: Received) -> list[Event]:
+async def on_parsed(
+    event: Parsed, *, blobs: Reads, received: Received, large: OneLarge
+) -> list[Event]:
     """Judge the deterministic parse, hidden text and meta included."""
     try:
-        data = await _read(blobs, event.parsed_sha256)
+        async with large.turn(await _size(blobs, event.parsed_sha256)):
+            parsed = await _parse(blobs, event.parsed_sha256)
+            hidden = (*parsed.hidden, *_fields(parsed.meta))
+            result = await _judged(parsed.markdown, hidden, parsed.meta.title)
     except Refusal as refusal:
         return [_failed(event, refusal)]
-    parsed = ParsedDocument.model_validate_json(data)
-    hidden = (*parsed.hidden, *_fields(parsed.meta))
-    result = await _judged(parsed.markdown, hidden, parsed.meta.title)
     trusted = (await received(event)).trusted
     return [_verdict(event, result, trusted, subject="parsed", text_sha256=event.parsed_sha256)]
 
 
-async def on_converted(event: Converted, *, blobs: Reads, received: Received) -> list[Event]:
+async def on_converted(
+    event: Converted, *, blobs: Reads, received: Received, large: OneLarge
+) -> list[Event]:
     """Judge the exact body that would be indexed, and its meta."""
     try:
-        body = await _read(blobs, event.body_sha256)
-        meta = BodyMeta.model_validate_json(await _read(blobs, event.meta_sha256))
+        async with large.turn(event.body_bytes):
+            body = (await _read(blobs, event.body_sha256)).decode()
+            meta = BodyMeta.model_validate_json(await _read(blobs, event.meta_sha256))
+            result = await _judged(body, _fields(meta), meta.title)
     except Refusal as refusal:
         return [_failed(event, refusal)]
-    result = await _judged(body.decode(), _fields(meta), meta.title)
     trusted = (await received(event)).trusted
     return [
         _verdict(
@@ -64,6 +74,35 @@ async def on_converted(event: Converted, *, blobs: Reads, received: Received) ->
     ]
 
 
+async def _size(blobs: Reads, name: Sha256) -> int:
+    try:
+        return await blobs.size(name)
+    except FileNotFoundError:
+        raise _missing() from None
+
+
+async def _parse(blobs: Reads, name: Sha256) -> ParsedDocument:
+    """A parse, checked like `_read`, and never there twice."""
+    try:
+        async with blobs.local_path(name) as path:
+            return await asyncio.to_thread(_loaded, path, name)
+    except FileNotFoundError:
+        raise _missing() from None
+
+
+def _loaded(path: Path, name: Sha256) -> ParsedDocument:
+    try:
+        document, digest = load(path)
+    except ValueError:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest == name:
+            raise
+    if digest != name:
+        raise _changed()
+    return document
+
+
 async def _read(blobs: Reads, name: Sha256) -> bytes:
     """The bytes of a blob, checked against its name: what is judged is what is named.
 
@@ -73,10 +112,18 @@ async def _read(blobs: Reads, name: Sha256) -> bytes:
     try:
         data = await blobs.get(name)
     except FileNotFoundError:
-        raise Refusal("text-missing", "the text to scan is no longer stored") from None
+        raise _missing() from None
     if hashlib.sha256(data).hexdigest() != name:
-        raise Refusal("text-changed", "the stored text is not the one that was announced")
+        raise _changed()
     return data
+
+
+def _missing() -> Refusal:
+    return Refusal("text-missing", "the text to scan is no longer stored")
+
+
+def _changed() -> Refusal:
+    return Refusal("text-changed", "the stored text is not the one that was announced")
 
 
 def _fields(meta: BodyMeta) -> tuple[HiddenText, ...]:

@@ -141,6 +141,8 @@ def regions(
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+")
 _NOT_LETTER = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[^\W_]+")
+_GAP = re.compile(r"[\W_]")
+_PART = 1 << 20
 _MIXED = re.compile(r"[a-z][\u0370-\u058f\u13a0-\u13f5]|[\u0370-\u058f\u13a0-\u13f5][a-z]")
 _LEET = re.compile(r"(?:[a-z][01345789@$!|+(€]{1,2}[a-z]|(?<![\w@$])[01345789@$][a-z]{2})")
 _LEET_STEM = re.compile(r"[a-z]\d[a-z]|\d[a-z]{2}")
@@ -161,7 +163,21 @@ _BIDI_RUN = re.compile(r"[\u202d\u202e]([^\u202a-\u202e\n]{2,400})\u202c?")
 
 def stems(text: str) -> frozenset[str]:
     """The first letters of all words of a folded text."""
-    return frozenset([word[:STEM] for word in _WORDS.findall(text)])
+    found: set[str] = set()
+    for part in parts(text):
+        found.update([word[:STEM] for word in _WORDS.findall(part)])
+    return frozenset(found)
+
+
+def parts(text: str) -> Iterator[str]:
+    """`text` cut between words: all words of a large one together take many times its memory."""
+    at = 0
+    while len(text) - at > _PART:
+        gap = _GAP.search(text, at + _PART)
+        end = gap.start() if gap else len(text)
+        yield text[at:end]
+        at = end
+    yield text[at:]
 
 
 def has_strange_characters(text: str) -> bool:

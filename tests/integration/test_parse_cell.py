@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kernel.errors import Refusal, Retry
+from kernel.large import LARGE_BYTES
 from kernel.media import DOCX, HTML, MARKDOWN, OLE_MAGIC, PDF, PLAIN, SUPPORTED
 from services.converter import cell as cell_module
 from services.converter.cell import ParseCell
@@ -181,7 +182,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def large(folder: Path, order: str, name: str) -> Path:
-    return file(folder, f"{order} ".ljust(cell_module.LARGE_BYTES + 1), name)
+    return file(folder, f"{order} ".ljust(LARGE_BYTES + 1), name)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -28,6 +28,7 @@ from contracts.events import (
     ScanVerdict,
 )
 from kernel.errors import Refusal, Retry
+from kernel.large import OneLarge
 from kernel.log import Pending
 from kernel.media import MARKDOWN
 from kernel.testing import MemoryBlobs, MemoryLog
@@ -80,6 +81,9 @@ class ScriptedCell:
         self, text: str = GERMAN, error: Exception | None = None, files: tuple[bytes, ...] = ()
     ) -> None:
         self.text, self.error, self.files, self.parses = text, error, files, 0
+
+    def check(self, size: int) -> None:
+        OneLarge().check(size)
 
     def parser_for(self, media_type: str) -> str:
         return f"scripted-{media_type}"

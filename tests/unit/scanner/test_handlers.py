@@ -6,6 +6,8 @@ import pytest
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from contracts.events import Converted, DocumentReceived, Event, Failed, Parsed, ScanVerdict
+from kernel.errors import Retry
+from kernel.large import LARGE_BYTES, OneLarge
 from kernel.testing import MemoryBlobs
 from kernel.testing import received as receipt
 from services.scanner.handlers import on_converted, on_parsed
@@ -45,7 +47,8 @@ async def trusted(event: Event) -> DocumentReceived:
 
 async def verdict_on(event: Event, blobs: MemoryBlobs, **deps: Any) -> ScanVerdict:
     handler: Any = on_parsed if isinstance(event, Parsed) else on_converted
-    [result] = await handler(event, **({"blobs": blobs, "received": received} | deps))
+    given = {"blobs": blobs, "received": received, "large": OneLarge()} | deps
+    [result] = await handler(event, **given)
     assert isinstance(result, ScanVerdict)
     return result
 
@@ -110,7 +113,7 @@ async def test_a_body_that_was_changed_in_the_store_is_not_judged(tampered: str)
     blobs = MemoryBlobs()
     event = await converted_event(blobs, ORDER)
     blobs.content[getattr(event, tampered)] = b"harmless"
-    [result] = await on_converted(event, blobs=blobs, received=received)
+    [result] = await on_converted(event, blobs=blobs, received=received, large=OneLarge())
     assert isinstance(result, Failed)
     assert (result.stage, result.code) == ("scanner", "text-changed")
 
@@ -120,7 +123,7 @@ async def test_a_parse_that_was_changed_in_the_store_is_not_judged() -> None:
     event = await parsed_event(blobs, ORDER)
     harmless = ParsedDocument(markdown="Fine.", meta=meta())
     blobs.content[event.parsed_sha256] = harmless.to_bytes()
-    [result] = await on_parsed(event, blobs=blobs, received=received)
+    [result] = await on_parsed(event, blobs=blobs, received=received, large=OneLarge())
     assert isinstance(result, Failed)
     assert result.code == "text-changed"
 
@@ -129,7 +132,7 @@ async def test_an_erased_text_fails_the_version_and_not_the_worker() -> None:
     blobs = MemoryBlobs()
     event = await parsed_event(blobs, ORDER)
     blobs.content.clear()
-    [result] = await on_parsed(event, blobs=blobs, received=received)
+    [result] = await on_parsed(event, blobs=blobs, received=received, large=OneLarge())
     assert isinstance(result, Failed)
     assert result.code == "text-missing"
 
@@ -146,3 +149,13 @@ async def test_an_event_holds_no_text_and_at_most_fifty_findings() -> None:
     verdict = await verdict_on(await parsed_event(blobs, f"{ORDER} secret\n" * 400), blobs)
     assert len(verdict.findings) <= 50
     assert "secret" not in verdict.model_dump_json()
+
+
+async def test_two_large_texts_are_not_judged_together_and_a_small_one_passes() -> None:
+    blobs, large = MemoryBlobs(), OneLarge()
+    big = await converted_event(blobs, "Fine. " * (LARGE_BYTES // 6 + 1))
+    small = await converted_event(blobs, "Fine.")
+    async with large.turn(LARGE_BYTES + 1):
+        assert (await verdict_on(small, blobs, large=large)).verdict == "clean"
+        with pytest.raises(Retry):
+            await verdict_on(big, blobs, large=large)

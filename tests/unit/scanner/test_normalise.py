@@ -1,9 +1,13 @@
 """Normalised texts, and the map back."""
 
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scanner.normalise import Mapped, fold, readings, squeezed, stems
+from services.scanner import normalise
+from services.scanner.normalise import Mapped, fold, parts, readings, squeezed, stems
 
 ODD = st.text(
     alphabet=st.one_of(
@@ -47,3 +51,26 @@ def test_case_accents_width_and_invisible_characters_go() -> None:
 
 def test_real_cyrillic_survives_folding() -> None:
     assert fold("Наташа ест каши").text == "наташа ест каши"
+
+
+def test_the_words_of_a_large_text_are_found_part_by_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "ignore all_previous Änderungen, цифры\u0301 123abc\n" * 9
+    whole = stems(text)
+    for size in (1, 2, 7, 50):
+        monkeypatch.setattr(normalise, "_PART", size)
+        assert "".join(parts(text)) == text
+        assert stems(text) == whole
+
+
+def test_the_words_of_a_large_text_are_not_held_together() -> None:
+    text = "words of a row 42 | " * 300_000
+    stems(text[:99])
+    tracemalloc.start()
+    try:
+        stems(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * len(text)

@@ -4,11 +4,12 @@ Other readers of JSON hold the file and the text at once, and the text once more
 """
 
 import codecs
+import hashlib
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from contracts.artifacts import ParsedDocument
 
@@ -18,26 +19,51 @@ _PIECE = 1 << 22
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+', re.DOTALL)
 
 
-def load(path: Path) -> ParsedDocument:
+class Loaded(NamedTuple):
+    """A document, and the SHA-256 of the bytes that it was read from."""
+
+    document: ParsedDocument
+    sha256: str
+
+
+def load(path: Path) -> Loaded:
     """The `ParsedDocument` whose bytes are in the file at `path`.
 
     Raises:
         ValueError: it holds none.
     """
-    with path.open("rb") as file:
-        if file.read(len(_OPENING)) != _OPENING:
-            file.seek(0)
-            return ParsedDocument.model_validate_json(file.read())
+    with path.open("rb") as opened:
+        file = _Hashed(opened)
+        opening = file.read(len(_OPENING))
+        if opening != _OPENING:
+            document = ParsedDocument.model_validate_json(opening + file.read())
+            return Loaded(document, file.sha256)
         text = _Text(file)
         markdown = "".join(text.pieces())
         rest = ParsedDocument.model_validate_json(_OPENING + b'"' + text.rest + file.read())
-    return rest.model_copy(update={"markdown": markdown})
+        return Loaded(rest.model_copy(update={"markdown": markdown}), file.sha256)
+
+
+class _Hashed:
+    """A file whose bytes are hashed as they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._digest.update(data)
+        return data
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
 
 class _Text:
     """The JSON string at whose first character the file stands."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: _Hashed) -> None:
         self._file = file
         self.rest = b""
         """What was read behind the string."""
