@@ -64,8 +64,8 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
         raise Refusal("corrupt-document", "the picture cannot be decoded")
     if slow and not scans:
         raise Refusal("parse-timeout", "the picture could not be read in time")
-    if not any(re.search(r"\w", word.text) for scan in scans for word in scan.words):
-        raise Refusal("no-text", "no text was found in the picture")
+    if not scans:
+        raise Refusal("no-text", f"no text was found in the picture: {told_engines(options)}")
     pages = [page_of(scan) for scan in scans]
     frames: dict[int, Straight] = {scan.reading.page: scan.frame for scan in scans}
     document = document_of(structure(pages, []), pages, frames)

@@ -34,6 +34,7 @@ from services.converter.parsing.ocr_engines import (
 from services.converter.parsing.ocr_text import (
     GOOD,
     Text,
+    is_noise,
     languages_of,
     own_languages,
     score,
@@ -183,7 +184,7 @@ class PageReader:
         return best.scan(number, size) if best is not None else None
 
     def _read(self, grey: Image.Image, clock: Clock) -> _Attempt | None:
-        """The best attempt at a page; None when no engine found words."""
+        """The best attempt at a page; None when no engine found text."""
         attempts: list[_Attempt] = []
         try:
             self._attempt(grey, clock, attempts)
@@ -195,6 +196,8 @@ class PageReader:
             raise TooSlow
         if best is not None and best.plausible:
             self._remember(best)
+        if best is not None and is_noise(best.texts[best.best]):
+            return None
         return best
 
     def _attempt(self, grey: Image.Image, clock: Clock, attempts: list[_Attempt]) -> None:

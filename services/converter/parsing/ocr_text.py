@@ -17,9 +17,11 @@ GOOD = 0.6
 _LONG_WORD = 5
 _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
-_NOISE, _UNSURE = 0.3, 0.75
+_LEAST_TEXT, _NONSENSE = 3, 0.3
+_BELIEF, _MORE_BELIEF = 0.55, 0.75
 _LEAST_SHARE = 0.12
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_FOREIGN = re.compile(r"[\u2e80-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _OWN = {
     "en": ("eng",), "de": ("deu", "eng"), "hr": ("hrv", "eng"), "sl": ("slv", "eng"),
@@ -82,6 +84,18 @@ class Text:
         return (self.letters_in(frozenset()) + self.confidence) * self.level
 
 
+def is_noise(text: Text) -> bool:
+    """Whether the words of a reading are no text: what engines see in photographs and in grain.
+
+    Readings of noise have next to no letters, or no belief, or neither words nor much belief. Of
+    legible text, however bad the page, both engines had more than `_BELIEF` (`eval.ocr`).
+    """
+    if sum(sum(map(str.isalnum, word.text)) for word in text.words) < _LEAST_TEXT:
+        return True
+    unbelieved = text.letters >= _FEW_LETTERS and text.plausibility < _NONSENSE
+    return text.confidence < (_MORE_BELIEF if unbelieved else _BELIEF)
+
+
 def score(texts: dict[str, Text]) -> dict[str, float]:
     """How much of the page each engine read right, 0 to 1; the same yardstick for all.
 
@@ -123,7 +137,9 @@ def text_of(words: Iterable[Seen]) -> Text:
 
 
 def _is_text(word: Seen) -> bool:
-    """Specks and strokes are read as marks, without much belief."""
+    """Specks and strokes are read as marks, without much belief, or as Chinese."""
+    if _FOREIGN.search(word.text):
+        return False
     return word.confidence >= _MARK_CONFIDENCE or any(map(str.isalnum, word.text))
 
 

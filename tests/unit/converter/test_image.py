@@ -21,6 +21,7 @@ from services.converter.parsing import image as parser
 from services.converter.parsing import parse
 from services.converter.parsing.image import parse_image
 from services.converter.parsing.ocr import Scan
+from services.converter.parsing.ocr_engines import TooSlow
 from services.converter.parsing.pdf_shapes import Word
 from services.converter.parsing.result import Parse
 from services.converter.parsing.upright import Frame
@@ -364,6 +365,54 @@ def test_formats_that_run_programs_are_not_opened(tmp_path: Path, noting: type[N
 @pytest.mark.parametrize("size", [(1, 1), (3, 2000), (700, 500)])
 def test_a_picture_without_text_is_refused(size: tuple[int, int], tmp_path: Path) -> None:
     assert refused(tmp_path, stored(Image.new("L", size, 200), "PNG")) == "no-text"
+
+
+def grain(kind: str) -> Image.Image:
+    random = np.random.default_rng(3)
+    if kind == "grain":
+        return Image.fromarray(np.clip(random.normal(190, 45, (400, 500)), 0, 255).astype(np.uint8))
+    if kind == "specks":
+        return Image.fromarray(np.where(random.random((400, 500)) < 0.02, 0, 255).astype(np.uint8))
+    soft = Image.fromarray(random.integers(0, 255, (9, 12), dtype=np.uint8))
+    return soft.resize((500, 400), Image.Resampling.BICUBIC)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["grain", "specks", "photograph"])
+def test_a_picture_of_noise_is_refused_with_the_reason(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    grain(kind).save(path)
+    with pytest.raises(Refusal, match="no text was found in the picture") as refusal:
+        parse_image(path, PNG, OPTIONS)
+    assert refusal.value.code == "no-text"
+
+
+def test_a_picture_that_takes_too_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noting: type[Noting]
+) -> None:
+    def slow(*_: object) -> Scan:
+        raise TooSlow
+
+    monkeypatch.setattr(noting, "read", slow)
+    assert refused(tmp_path, stored(picture(), "PNG")) == "parse-timeout"
+
+
+def test_a_page_that_takes_too_long_is_missing_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noting: type[Noting]
+) -> None:
+    read = noting.read
+
+    def slow(self: Noting, image: Any, number: int, size: Any) -> Scan | None:
+        if number == 2:
+            raise TooSlow
+        return read(self, image, number, size)
+
+    monkeypatch.setattr(noting, "read", slow)
+    data = stored(picture(), "TIFF", save_all=True, append_images=[picture(), picture()])
+    found = parsed(tmp_path, data)
+    assert found.missing_pages == (2,)
+    assert found.document.markdown.split() == ["word1", "word3"]
+    assert "pages that took OCR too long: 2" in found.warnings
 
 
 def test_without_ocr_a_picture_has_no_text(tmp_path: Path) -> None:

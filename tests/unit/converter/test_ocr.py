@@ -98,6 +98,35 @@ def test_specks_are_no_text() -> None:
     assert len(text_of(seen("– a", 0.9)).words) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("_", 0.9), ("__ | -", 0.7), ("2", 0.86), ("REN", 0.45), ("華 青 罐", 0.9),
+        ("а ее ый Про рана ра Дела: | | темы тут та", 0.29),
+        ("fi ll Wy aeee ooqw ppqz xxkr vvqp zzrk mmkq", 0.62),
+    ],
+)  # fmt: skip
+def test_what_engines_see_in_noise_is_no_text(
+    text: str, confidence: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr, "engines", lambda: (_Whole(text, confidence=confidence), None))
+    assert read(drawn(TEXTS["en"])) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("12 450 17 380", 0.8), ("Ulica 5", 0.7), (TEXTS["mk"], 0.6),
+        ("KX-2231 QWR ZTTP-99 BRRTV ZKLMN PPQRS TTRXZ", 0.85),
+    ],
+)  # fmt: skip
+def test_figures_names_and_badly_printed_text_are_text(
+    text: str, confidence: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr, "engines", lambda: (_Whole(text, confidence=confidence), None))
+    assert said(read(drawn(TEXTS["en"]))) == text
+
+
 # --- languages and scripts --------------------------------------------------------------------
 
 
