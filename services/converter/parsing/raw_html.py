@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -62,7 +62,7 @@ _BLANKS = re.compile(r"[ \t]{2,}")
 _DEEPEST = 60
 _DEEPEST_LIST = 8
 _MOST_COLUMNS = 500
-_MOST_CELLS = 100_000
+_MOST_REPEATED = 20_000
 _LONGEST = 8_000_000
 _ROUNDS = 8
 
@@ -235,7 +235,9 @@ def _block(lines: Sequence[str], start: int, end: int, hidden: list[HiddenText])
 
 
 def _swallows(text: str) -> bool:
-    """Whether an element has no end, in which an HTML parser would lose what follows."""
+    """Whether an element or comment has no end, in which an HTML parser would lose what follows."""
+    if text.rfind("<!--") > text.rfind("-->"):
+        return True
     open_: set[str] = set()
     for match in _SWALLOWS.finditer(text):
         name = match[2].lower()
@@ -251,7 +253,6 @@ class _Writer:
         soup = BeautifulSoup(text, "html.parser" if _is_even(text) else "lxml")
         self._starts = _starts(soup, text)
         self._at = 0
-        self._cells = 0
         hidden += take_hidden(soup)
         self._blocks(soup, "", 0)
 
@@ -311,26 +312,39 @@ class _Writer:
         if tag.find_parent("li") is None:
             self._gap(indent)
         number = int(str(tag.get("start"))) if str(tag.get("start")).isdecimal() else 1
-        for item in tag.find_all("li", recursive=False):
+        loose: list[Run] = []
+        for item in tag.children:
+            if not isinstance(item, Tag) or item.name not in _BLOCKS:
+                loose += _runs(item, bold=False, italic=False, depth=depth)
+                continue
+            self._paragraph(loose, indent)
+            loose = []
             self._at = max(self._at, self._starts.get(id(item), 0))
-            mark = f"{number}. " if tag.name == "ol" else "- "
+            if item.name != "li":
+                self._block(item, indent, depth + 1)
+                continue
+            self._item(item, f"{number}. " if tag.name == "ol" else "- ", indent, depth)
             number += 1
-            runs: list[Run] = []
-            inner: list[Tag] = []
-            for child in item.children:
-                own = isinstance(child, Tag) and child.name in _BLOCKS - {"p"}
-                if isinstance(child, Tag) and own and depth < _DEEPEST:
-                    inner.append(child)
-                else:
-                    runs += _runs(child, bold=False, italic=False, depth=depth)
-            deeper = f"{indent}    " if len(indent) < 4 * _DEEPEST_LIST else indent
-            if any(run.text.strip() for run in runs):
-                self._put(runs, f"{indent}{mark}", deeper)
-            for child in inner:
-                self._block(child, deeper, depth + 1)
+        self._paragraph(loose, indent)
+
+    def _item(self, item: Tag, mark: str, indent: str, depth: int) -> None:
+        runs: list[Run] = []
+        inner: list[Tag] = []
+        for child in item.children:
+            own = isinstance(child, Tag) and child.name in _BLOCKS - {"p"}
+            if isinstance(child, Tag) and own and depth < _DEEPEST:
+                inner.append(child)
+            else:
+                runs += _runs(child, bold=False, italic=False, depth=depth)
+        deeper = f"{indent}    " if len(indent) < 4 * _DEEPEST_LIST else indent
+        if any(run.text.strip() for run in runs):
+            self._put(runs, f"{indent}{mark}", deeper)
+        for child in inner:
+            self._block(child, deeper, depth + 1)
 
     def _table(self, tag: Tag, indent: str) -> None:
         rows = [row for row in tag.find_all("tr") if row.find_parent("table") is tag]
+        self._paragraph(_outside_cells(tag, rows), indent)
         grid = _grid(rows)
         texts = [[_cell(runs) for runs in row] for row in grid]
         if not any(any(row) for row in texts):
@@ -390,15 +404,30 @@ def _starts(soup: BeautifulSoup, text: str) -> dict[int, int]:
     return starts
 
 
+def _cells_of(row: Tag) -> list[Tag]:
+    return [cell for cell in row.find_all(["td", "th"]) if cell.find_parent("tr") is row]
+
+
+def _outside_cells(table: Tag, rows: Sequence[Tag]) -> list[Run]:
+    """A caption, and what has no business in a table but is there."""
+    cells = {id(cell) for row in rows for cell in _cells_of(row)}
+    runs: list[Run] = []
+    for text in table.find_all(string=True):
+        around = takewhile(lambda tag: tag is not table, text.parents)
+        if text.strip() and not any(id(tag) in cells for tag in around):
+            runs += [Run(" "), *_text(str(text), bold=False, italic=False)]
+    return runs
+
+
 def _grid(rows: Sequence[Tag]) -> list[list[list[Run]]]:
-    """Cells of the rows; merged ones show their text in each of theirs."""
+    """Cells of the rows; merged ones show their text in each of theirs, within reason."""
     grid: list[list[list[Run]]] = []
     below: dict[int, tuple[int, list[Run]]] = {}
-    left = _MOST_CELLS
+    left = _MOST_REPEATED
     for row in rows:
         cells: list[list[Run]] = []
-        waiting = [c for c in row.find_all(["td", "th"]) if c.find_parent("tr") is row][::-1]
-        while (waiting or len(cells) in below) and len(cells) < _MOST_COLUMNS:
+        waiting = _cells_of(row)[::-1]
+        while waiting or len(cells) in below:
             if len(cells) in below:
                 times, runs = below.pop(len(cells))
                 if times > 1:
@@ -407,15 +436,15 @@ def _grid(rows: Sequence[Tag]) -> list[list[list[Run]]]:
                 continue
             tag = waiting.pop()
             runs = [run for child in tag.children for run in _cell_runs(child)]
-            down = _number(tag.get("rowspan"))
-            for _ in range(_number(tag.get("colspan"))):
+            across, down = _number(tag.get("colspan")), _number(tag.get("rowspan"))
+            left -= across * down - 1
+            if left < 0:
+                across = down = 1
+            for _ in range(across):
                 if down > 1:
                     below[len(cells)] = (down - 1, runs)
                 cells.append(runs)
         grid.append(cells)
-        left -= len(cells)
-        if left < 0:
-            break
     return grid
 
 

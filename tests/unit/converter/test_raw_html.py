@@ -47,6 +47,19 @@ def test_merged_cells_show_their_text_everywhere() -> None:
     assert markdown(text) == "| a | b | b |\n| - | - | - |\n| a | 1 | 2 |"
 
 
+def test_nothing_beside_cells_and_items_is_lost() -> None:
+    text = "<table><caption>Cap</caption>loose<tr><td>a</td><td>b</td></tr></table>"
+    assert markdown(text) == "Cap loose\n\n| a | b |\n| - | - |"
+    assert markdown("<ul>first<li>a</li><p>between</p><li>b</li>last</ul>") == (
+        "first\n- a\n\nbetween\n- b\n\nlast"
+    )
+
+
+def test_repeats_of_merged_cells_are_bounded() -> None:
+    row = "<tr>" + "<td colspan=400 rowspan=900>x</td>" * 20 + "</tr>"
+    assert len(parsed(f"<table>{row * 20}</table>").markdown) < 500_000
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
