@@ -25,7 +25,7 @@ from services.converter.parsing.html import parse_html
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.properties import line
 from services.converter.parsing.result import File, Parse
-from services.converter.parsing.rtf import rtf_document
+from services.converter.parsing.rtf import read_rtf
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
 
@@ -104,7 +104,7 @@ def _body(mail: _Mail, out: Writer, options: ParseOptions) -> None:
         out.copy(_without_title(parsed.document, mail.subject), f"html-{number}")
     for number, rich in enumerate([] if mail.html else mail.rich, 1):
         try:
-            document = rtf_document(rich, options)
+            document = read_rtf(rich, options).document
         except Refusal as refusal:
             if refusal.code not in {"empty-document", "corrupt-document"}:
                 raise

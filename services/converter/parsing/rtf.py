@@ -94,11 +94,11 @@ def parse_rtf(path: Path, options: ParseOptions) -> Parse:
     Raises:
         Refusal: `corrupt-document`, `too-deep`, `too-large`, `empty-document`.
     """
-    return Parse(rtf_document(path.read_bytes(), options))
+    return read_rtf(path.read_bytes(), options)
 
 
-def rtf_document(data: bytes, options: ParseOptions) -> ParsedDocument:
-    """A rich text as a document; as `parse_rtf`, for one that lies in another file."""
+def read_rtf(data: bytes, options: ParseOptions) -> Parse:
+    """As `parse_rtf`, of a rich text that lies in another file."""
     source = data.decode("latin-1")
     if not source.startswith("{\\rtf"):
         raise Refusal("corrupt-document", "no rich text")
@@ -119,9 +119,11 @@ def rtf_document(data: bytes, options: ParseOptions) -> ParsedDocument:
         author=line(facts.get("author")) or None,
         date=reader.created,
     )
-    return ParsedDocument(
+    document = ParsedDocument(
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
+    told = ["the end of the file is missing: read as far as it goes"] if reader.is_cut else []
+    return Parse(document, told)
 
 
 class _Reader:
@@ -130,6 +132,7 @@ class _Reader:
         self.hidden = Unseen()
         self.facts: dict[str, str] = {}
         self.created: str | None = None
+        self.is_cut = False
         self._state = _State()
         self._stack: list[_State] = []
         self._pieces: dict[str, Runs] = {}
@@ -170,6 +173,8 @@ class _Reader:
                 at += max(0, min(int(match[2]), end))
             else:
                 self._token(match)
+        # The whole text is one group.
+        self.is_cut = bool(self._stack)
         self._end_paragraph()
         self._end_table()
         for number_, note in enumerate(self._notes, 1):

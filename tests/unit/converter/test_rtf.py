@@ -70,6 +70,15 @@ def test_links_lead_outside(read: Reader) -> None:
     assert read(body).markdown == "see [the **page**](https://a.b/c) or here, 7 and x\n"
 
 
+def test_a_text_without_its_end_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.rtf"
+    for data, told in ((b"{\\rtf1 one {\\b two}\\par}", 0), (b"{\\rtf1 one {\\b two", 1)):
+        path.write_bytes(data)
+        parse = parse_rtf(path, ParseOptions())
+        assert parse.document.markdown == "one **two**\n"
+        assert len(parse.warnings) == told
+
+
 def test_letters_of_every_kind(read: Reader) -> None:
     head = "{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2\\fcharset238 C;}}"
     body = (
