@@ -56,7 +56,7 @@ _LINED = re.compile(r"<(tr|li|p|h[1-6]|pre|blockquote|div|dt|dd|summary)(?=[\s>]
 _MARKED_LINE = re.compile(r"\s*(?:[-*+|#>]|\d{1,9}[.)]\s)")
 _TABLE_STARTS = re.compile(r"\s*<table\b", re.IGNORECASE)
 _TABLE_ENDS = re.compile(r"</table\s*>", re.IGNORECASE)
-_ONLY_TAGS = re.compile(r"\s*(?:<.*|\|?\s*)")
+_ONLY_TAGS = re.compile(r"\s*(?:<.*)?")
 _BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _BLANKS = re.compile(r"[ \t]{2,}")
 _DEEPEST = 60
