@@ -14,6 +14,7 @@ from services.converter.parsers import has_table_models
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import Scan, told_engines
+from services.converter.parsing.ocr_text import GOOD
 from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.pdf_repair import openable, same_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _FEW_LETTERS = 12
 _LEAST_READ = 3
 """Letters that OCR must find in a document: one or two are a speck or an edge."""
+_LARGE_PICTURE, _MOST_STAMPED, _LITTLE_COVERED, _MUCH_MORE = 0.5, 400, 0.04, 2
 _SLICE = 100
 _MOST_RETRIES = 40
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
@@ -50,8 +52,11 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
     found = probe(path, options)
     textless = _textless(found)
     garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
-    numbers = sorted(textless.union(garbled)) if options.ocr else []
+    stamped = _stamped(found) - textless - garbled.keys()
+    numbers = sorted(textless.union(garbled, stamped)) if options.ocr else []
     scans, slow = read_pages(path, numbers, options) if numbers else ReadPages({}, frozenset())
+    scans = {n: scan for n, scan in scans.items() if n not in stamped or _says_more(found, scan)}
+    stamped = stamped & scans.keys()
     with same_pages(path, [(page.width, page.height) for page in found.pages]) as readable:
         documents, missing = _convert(readable, found, scans, options)
         if readable != path:
@@ -76,6 +81,9 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
         raise Refusal("no-text", "no page has text" + (f"; {told}" if textless else ""))
     if textless:
         warnings.append(told)
+    if stamped:
+        pages = _ranges(stamped)
+        warnings.append(f"pages with a line of text on a scan {pages}: {told_engines(options)}")
     for reason in dict.fromkeys(garbled.values()):
         pages = _ranges(frozenset(n for n, why in garbled.items() if why == reason))
         warnings.append(
@@ -116,6 +124,29 @@ def _textless(found: Probe) -> frozenset[int]:
         for number, page in enumerate(found.pages, 1)
         if page.letters < _FEW_LETTERS and (page.pictures > 0.05 or page.drawn)
     )
+
+
+def _stamped(found: Probe) -> frozenset[int]:
+    """Pages with no more text than a head, a number or a stamp, on a picture that may hold text."""
+    return frozenset(
+        number
+        for number, page in enumerate(found.pages, 1)
+        if page.pictures > _LARGE_PICTURE
+        and page.letters < _MOST_STAMPED
+        and page.covered < _LITTLE_COVERED
+    )
+
+
+def _says_more(found: Probe, scan: Scan) -> bool:
+    """Whether the picture holds the text of the page: much more than its text layer.
+
+    A cover over a photograph keeps its text layer, which is right to the letter.
+    """
+    letters = sum(sum(map(str.isalnum, word.text)) for word in scan.words)
+    reading = scan.reading
+    layer = found.pages[reading.page - 1].letters
+    believed = reading.scores[reading.engine] >= GOOD
+    return believed and letters > _MUCH_MORE * layer + _FEW_LETTERS
 
 
 def _ranges(numbers: frozenset[int]) -> str:

@@ -36,6 +36,8 @@ class HiddenWord(NamedTuple):
 class PageProbe:
     """One page; `letters` counts the visible ones, `pictures` is the share of it under bitmaps.
 
+    `covered` is the share under visible words.
+
     `type` knows the fonts of the visible ones; `broken` says why they cannot be what the page
     shows; `drawn` tells that it shows something besides text.
     """
@@ -43,6 +45,7 @@ class PageProbe:
     width: float
     height: float
     letters: int = 0
+    covered: float = 0.0
     pictures: float = 0.0
     drawn: bool = False
     broken: str = ""
@@ -143,6 +146,8 @@ def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
         else:
             seen.append(word)
     found.letters = sum(sum(map(str.isalnum, word.text)) for word in seen)
+    area = sum((w.right - w.left) * (w.bottom - w.top) for w in seen)
+    found.covered = area / max(1.0, found.width * found.height)
     found.type = Type(seen)
     found.drawn = ink.drawn_besides
     found.broken = _broken(seen)
