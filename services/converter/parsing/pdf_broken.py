@@ -43,6 +43,13 @@ def broken(words: Iterable[str], unmapped: int) -> str:
     return ""
 
 
+def common_share(pieces: Iterable[str]) -> float:
+    """How many of the words are such as texts of the accepted languages are full of, 0 to 1."""
+    words = [_EDGE.sub("", piece).lower() for piece in pieces]
+    words = [word for word in words if len(word) > 2]
+    return sum(word in _common() for word in words) / len(words) if words else 0.0
+
+
 def _says_nothing(letter: str) -> bool:
     """Private use, unassigned, control, or the mark of a character that is not known."""
     return letter == "\ufffd" or unicodedata.category(letter) in {"Co", "Cn", "Cc"}

@@ -1,7 +1,7 @@
 """What returns from page to page and is no part of the text: running heads, page numbers."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from services.converter.headings import is_label
@@ -9,6 +9,8 @@ from services.converter.parsing.layout import Block, Line, Page
 
 _OUTER, _OUTER_NUMBER = 0.12, 0.2
 _SMALL = 0.95
+_OFTEN, _SHARE = 3, 0.4
+_FOLIO = re.compile(r"^\d{1,4}(?=\s)|(?<=\s)\d{1,4}$")
 _PAGE_NUMBER = re.compile(
     r"^[\s\-–—|•·]*(?:(?:page|seite|strana|stranica|stran|страница|страна|стр|str|s|p)\.?\s*)?"
     r"(?:\d{1,4}|\d{1,3}-\d{1,3}|[ivxlc]{1,6})(?:\s*(?:/|of|von|из|од|od|от)\s*\d{1,4})?[\s\-–—|•·]*$",
@@ -52,7 +54,7 @@ def running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int
     named = sum(
         any(_is_named_folio(line, page, body_size) for line in _outer_lines(page)) for page in pages
     )
-    running: set[tuple[int, int]] = set()
+    running = set(_with_folios(pages, body_size))
     for page in pages:
         for line in _outer_lines(page):
             places = [round(line.top / 6) + d for d in (-1, 0, 1)]
@@ -68,6 +70,31 @@ def running_lines(pages: Sequence[Page], body_size: float) -> set[tuple[int, int
             if returns >= least or folio:
                 running.add((page.number, id(line)))
     return running
+
+
+def _with_folios(pages: Sequence[Page], body_size: float) -> Iterator[tuple[int, int]]:
+    """Outermost lines with a number that grows with the pages: `1 USAGE 3`, then `2 OPTIONS 4`."""
+    found: list[tuple[int, int, int]] = []
+    for page in pages:
+        for line in _outermost(page):
+            small = line.size <= 1.1 * body_size and not is_label(line.text)
+            numbers = {match[0] for match in _FOLIO.finditer(line.text.strip())} if small else set()
+            found += [(page.number, id(line), int(n) - page.number) for n in numbers]
+    shared = Counter(offset for _, _, offset in found)
+    least = max(_OFTEN, _SHARE * len(pages))
+    yield from ((page, line) for page, line, offset in found if shared[offset] >= least)
+
+
+def _outermost(page: Page) -> Iterator[Line]:
+    """The first and the last line of a page, if they stand alone near its edge."""
+    lines = [line for block in page.blocks for line in block.lines]
+    if len(lines) < _OFTEN:
+        return
+    for line in (min(lines, key=lambda x: x.top), max(lines, key=lambda x: x.bottom)):
+        outside = line.bottom < _OUTER_NUMBER * page.height
+        outside = outside or line.top > (1 - _OUTER_NUMBER) * page.height
+        if outside and _apart(line, page) == (True, True):
+            yield line
 
 
 def _is_folio(line: Line, page: Page, body_size: float) -> bool:

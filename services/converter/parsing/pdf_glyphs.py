@@ -24,6 +24,14 @@ _LEAST_BLANK = 0.05
 _UNKNOWN = re.compile("\ufffd")
 _ROW = 16.0
 _NO_LETTER = frozenset("\0\ufffe\uffff")
+# Where TeX's fonts (T1, the Cork encoding) have letters that their files do not name.
+_TEX_LETTERS = dict(
+    zip(
+        (*range(0x10, 0x17), *range(0x1B, 0x20)),
+        ("“", "”", "„", "«", "»", "–", "—", "ff", "fi", "fl", "ffi", "ffl"),
+        strict=True,
+    )
+)
 _FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1, 1 << 6, 1 << 18
 _BOLD_WEIGHT = 600
 BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb", "cmbx", "sfbx")
@@ -125,7 +133,8 @@ def _words(page: Any) -> Iterator[Glyphs]:
     word: Glyphs | None = None
     try:
         for index in range(min(text_page.count_chars(), _MOST_LETTERS)):
-            letter = chr(raw.FPDFText_GetUnicode(text_page, index))
+            code = raw.FPDFText_GetUnicode(text_page, index)
+            letter = _TEX_LETTERS.get(code) or chr(code)
             if letter.isspace() or letter in _NO_LETTER:
                 if word and letter.isspace():
                     yield word
@@ -151,7 +160,10 @@ def _words(page: Any) -> Iterator[Glyphs]:
 
 def _far(word: Glyphs, box: Box) -> bool:
     reach = word.font.size + 1
-    return abs(box.bottom - word.bottom) > reach and abs(box.left - word.left) > reach
+    down, across = abs(box.bottom - word.bottom), abs(box.left - word.left)
+    # pdfium joins a word that is divided at the end of a line.
+    next_line = down > 0.6 * word.font.size and box.right < word.left
+    return next_line or (down > reach and across > reach)
 
 
 def _add(word: Glyphs, box: Box, letter: str) -> None:
@@ -320,6 +332,13 @@ class Type:
         self._fonts = list(numbers)
         self._boxes = np.array([word.box for word in kept], dtype=np.float32).reshape(-1, 4)
         self._texts = "\n".join(word.text for word in kept)
+
+    def words(self) -> Iterator[tuple[Piece, Font]]:
+        """All words with their fonts."""
+        boxes = self._boxes.tolist()
+        texts = self._texts.split("\n") if boxes else []
+        for text, box, number in zip(texts, boxes, self._numbers, strict=True):
+            yield Piece(text, Box(*box)), self._fonts[int(number)]
 
     def at(self, words: Sequence[Piece]) -> Iterator[tuple[Font | None, list[Piece]]]:
         """The font of what stands in the middle of each word, and how pdfium reads the word.

@@ -3,11 +3,12 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from services.converter.parsing.fitting import FormField
 from services.converter.parsing.marks import unmarked
+from services.converter.parsing.pdf_broken import common_share
 from services.converter.parsing.pdf_direction import goes_against, runs_leftwards
 from services.converter.parsing.pdf_fields import Field
 from services.converter.parsing.pdf_glyphs import (
@@ -26,6 +27,7 @@ _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm
 _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "sorts")
 _STRAIGHT = 0.2
 _MOST_WORDS = 20_000
+_LEAST_MISREAD, _FEW_COMMON = 40, 0.03
 _LEAST_EVEN, _UNEVEN = 8, 0.08
 _NARROW, _BROAD = frozenset("iljt1.,"), frozenset("mwшмщж@")
 _GLYPH_NAME = re.compile(r"/?[A-Z]{2}\d{6}|GLYPH<\w+>|/[a-z]\d{1,4}")
@@ -70,8 +72,10 @@ class Turn:
 
 
 def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
-    """Words of a page. `kind` knows how they are set."""
+    """Words of a page. `kind` knows how they are set, and how pdfium reads them."""
     cells = parsed.word_cells[:_MOST_WORDS]
+    if _is_misread(cells, kind):
+        return list(_words_of_type(kind, turn))
     boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
     even = _even_fonts(cells, boxes)
     known = kind.at([Piece(cell.text, box) for cell, box in zip(cells, boxes, strict=True)])
@@ -94,6 +98,25 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
                 word.size = word.bottom - word.top if upright else word.right - word.left
             words.append(word)
     return words
+
+
+def _is_misread(cells: Sequence[Any], kind: Type) -> bool:
+    """Whether pdfium reads words of a language where docling's parser reads none."""
+    theirs = [piece.text for piece, _ in kind.words()]
+    if len(theirs) < _LEAST_MISREAD or any(cell.from_ocr for cell in cells):
+        return False
+    own = common_share(unmarked(cell.text) for cell in cells)
+    return own < _FEW_COMMON and common_share(theirs) > 3 * _FEW_COMMON
+
+
+def _words_of_type(kind: Type, turn: Turn) -> Iterator[Word]:
+    """The words of a page as pdfium reads them; it gives the boxes of their letters."""
+    for (text, box), font in kind.words():
+        clean = unmarked(text).strip()
+        if clean and box.right > box.left and box.bottom > box.top:
+            word = _word(clean, "", turn.box(*box), font)
+            word.against = goes_against(clean, mirrored=turn.mirrored)
+            yield word
 
 
 def _even_fonts(cells: Sequence[Any], boxes: Sequence[Box]) -> set[str]:

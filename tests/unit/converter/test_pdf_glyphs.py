@@ -1,7 +1,15 @@
 """Words by place, as two readers of a page tell them."""
 
-from services.converter.parsing.pdf_glyphs import Box, Font, Glyphs, Piece, Type
+from types import SimpleNamespace
+from typing import Any
 
+from docling_core.types.doc.base import BoundingBox
+from docling_core.types.doc.page import BoundingRectangle
+
+from services.converter.parsing.pdf_glyphs import Box, Font, Glyphs, Piece, Type
+from services.converter.parsing.pdf_words import Turn, words_of
+
+TEXT = "the council takes note of what has been said and will not be long in doing so"
 FONT = Font(10.0, False, False, False)
 
 
@@ -38,3 +46,25 @@ def test_the_type_of_a_word_is_that_of_its_middle() -> None:
     ((font, _),) = page(("word", 50, 90)).at([Piece("word", Box(50, 98, 90, 111))])
     assert font == FONT
     assert list(page().at([Piece("word", Box(0, 0, 9, 9))])) == [(None, [])]
+
+
+def cells(*texts: str) -> Any:
+    """What docling's parser gives: words of a page, ten points apart."""
+    made = []
+    for n, text in enumerate(texts):
+        rect = BoundingRectangle.from_bounding_box(
+            BoundingBox(l=50 + 30 * n, t=98, r=75 + 30 * n, b=111)
+        )
+        made.append(SimpleNamespace(rect=rect, text=text, font_name="F1", from_ocr=False))
+    return SimpleNamespace(word_cells=made)
+
+
+def test_where_one_reader_sees_no_words_the_other_is_believed() -> None:
+    english = TEXT.split()
+    known = page(*((word, 50.0 + 30 * n, 75.0 + 30 * n) for n, word in enumerate(english * 3)))
+    flat = Turn(0, 2000, 842)
+    garbled = words_of(cells(*("❚❤❡", "❝♦✉♥❝✐❧") * 20), flat, known)
+    assert [word.text for word in garbled] == english * 3
+    other = page(*(("xqz", 900.0 + n, 901.0 + n) for n in range(60)))
+    sound = words_of(cells(*english), flat, other)
+    assert [word.text for word in sound] == english

@@ -42,6 +42,16 @@ def test_running_heads_and_page_numbers_go() -> None:
     assert [e.kind for e in seen(pages)] == ["text"] * 3
 
 
+def test_running_heads_that_name_the_section_go_by_their_page_numbers() -> None:
+    names = ("USAGE AND FEATURES", "USAGE AND FEATURES", "THE IMPLEMENTATION", "REFERENCES")
+    pages = [
+        page(n, [*line(f"{n // 2} {name} {n + 6}", 50, 110), *body(150)])
+        for n, name in enumerate(names, 1)
+    ]
+    assert {e.kind for e in seen(pages)} == {"text"}
+    assert "USAGE" not in " ".join(e.text for e in seen(pages))
+
+
 def test_articles_at_the_head_of_pages_are_headings() -> None:
     pages = [page(n, [*line(f"Artikel {n * 4}", 50, 60, bold=True), *body(80)]) for n in (1, 2, 3)]
     assert [e.text for e in seen(pages) if e.kind == "heading"] == [
