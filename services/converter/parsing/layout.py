@@ -218,7 +218,7 @@ def _level(word: Word, row: Sequence[Word | Table]) -> bool:
 def _regions(flow: Sequence[Word | Table], depth: int = 0) -> Iterator[list[Word | Table]]:
     """Runs of items that are read top to bottom, columns one after the other."""
     rows = _rows(flow)
-    gutter = _gutter(rows, flow) if depth < 3 else None
+    gutter = (_gutter(rows, flow) or _table_gutter(rows, flow)) if depth < 3 else None
     if gutter is None:
         yield list(flow)
         return
@@ -250,6 +250,29 @@ def _gutter(rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]
     if best is None or not _looks_like_columns(rows, best[1], size):
         return None
     return _centre_of_gutter(rows, best[1], best[0], size)
+
+
+def _table_gutter(
+    rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]
+) -> float | None:
+    """The stripe between tables that stand side by side: each belongs to the text over it."""
+    tables = sorted((i for i in flow if isinstance(i, Table)), key=lambda t: t.left)
+    for table in tables:
+        others = [t for t in tables if t.left > table.right and _beside_one_another(t, table)]
+        if not others:
+            continue
+        x = (table.right + min(t.left for t in others)) / 2
+        if any(t.left < x < t.right for t in tables):
+            continue
+        crossing = sum(any(i.left < x < i.right for i in row) for row in rows)
+        if crossing * 2 < len(rows):
+            return x
+    return None
+
+
+def _beside_one_another(a: Table, b: Table) -> bool:
+    common = min(a.bottom, b.bottom) - max(a.top, b.top)
+    return a.kind == b.kind == "grid" and common > 0.3 * min(a.bottom - a.top, b.bottom - b.top)
 
 
 def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float) -> float:

@@ -84,6 +84,21 @@ def test_columns_need_not_share_their_baselines() -> None:
     assert all(("left" in b.text) != ("right" in b.text) for b in blocks)
 
 
+def test_a_table_beside_another_stays_with_the_heading_over_it() -> None:
+    words, rules = [], []
+    for left, name in ((50, "Errors"), (300, "Programs")):
+        words += line(name, left + 60, 80, bold=True)
+        for row, cells in enumerate((("one", "two"), ("three", "four"))):
+            words += line(f"{name[0]}{cells[0]}", left + 5, 103 + 20 * row)
+            words += line(cells[1], left + 105, 103 + 20 * row)
+        rules += [*box(left, 100, left + 200, 140), Rule(left, 120, left + 200, 120)]
+        rules += [Rule(left + 100, 100, left + 100, 140)]
+    blocks = blocks_of_page(words, rules)
+    assert [block.text or rows(block)[0][0] for block in blocks] == [
+        "Errors", "Eone", "Programs", "Pone",
+    ]  # fmt: skip
+
+
 def test_a_ruled_table_is_a_grid() -> None:
     words = [
         *line("Name", 55, 103),
