@@ -1,10 +1,11 @@
 """Markdown as a sequence of blocks with exact places: positions are carried, never searched."""
 
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -32,6 +33,40 @@ class Span:
     end: int
 
 
+class Spans(Sequence[Span]):
+    """Many spans in sixteen bytes each."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._places = array("q", (place for span in spans for place in span))
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> Span: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Spans": ...
+    def __getitem__(self, index: int | slice) -> "Span | Spans":
+        if isinstance(index, slice):
+            numbers = range(len(self))[index]
+            return Spans((self._places[2 * n], self._places[2 * n + 1]) for n in numbers)
+        number = range(len(self))[index]
+        return Span(self._places[2 * number], self._places[2 * number + 1])
+
+    def starts(self) -> "array[int]":
+        """Where each begins."""
+        return self._places[::2]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spans) and self._places == other._places
+
+    def __hash__(self) -> int:
+        return hash(self._places.tobytes())
+
+
+NO_SPANS = Spans(())
+
+
 @dataclass(frozen=True, slots=True)
 class Block(Span):
     """A block of the document's top level.
@@ -41,7 +76,7 @@ class Block(Span):
     """
 
     kind: Kind
-    parts: tuple[Span, ...] = ()
+    parts: Spans = NO_SPANS
     header: Span | None = None
     depth: int = 0
     text: str = ""
@@ -79,7 +114,8 @@ def blocks(body: str) -> Iterator[Block]:
     yield from _parsed(body, at, len(body))
 
 
-_LONG_TABLE = re.compile(r"(?:^\|[^\n]*\|[ \t]*(?:\n|\Z)){100,}", re.MULTILINE)
+# Possessive: nothing is remembered of its lines for a way back.
+_LONG_TABLE = re.compile(r"(?:^\|[^\n]*\|[ \t]*(?:\n|\Z)){100,}+", re.MULTILINE)
 _RULE = re.compile(r"\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\n")
 _ROW = re.compile(r"\|[^\n]*\|")
 _BAR = re.compile(r"(?<!\\)\|")
@@ -113,7 +149,7 @@ def _fence_after(body: str, start: int, end: int, fence: str) -> str:
 
 
 def _long_table(body: str, start: int, rows: int, end: int) -> Block:
-    parts = tuple(Span(m.start(), m.end()) for m in _ROW.finditer(body, rows, end))
+    parts = Spans(match.span() for match in _ROW.finditer(body, rows, end))
     return Block(start, parts[-1].end, "table", parts=parts, header=trimmed(body, start, rows))
 
 
@@ -208,9 +244,9 @@ def _table(span: Span, tokens: "list[Token]", lines: _Lines) -> Block:
     return Block(span.start, span.end, "table", parts=rows, header=header)
 
 
-def _spans(tokens: "Iterator[Token]", lines: _Lines) -> tuple[Span, ...]:
+def _spans(tokens: "Iterator[Token]", lines: _Lines) -> Spans:
     spans = (lines.span(token) for token in tokens)
-    return tuple(span for span in spans if span.start < span.end)
+    return Spans((span.start, span.end) for span in spans if span.start < span.end)
 
 
 def plain(markdown: str) -> str:

@@ -4,7 +4,7 @@ paragraph by paragraph up to a number of characters."""
 import hashlib
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
@@ -262,17 +262,19 @@ class _Section:
         load = accumulate(self._count(word) for word in text)
         return sum(1 for _ in takewhile(lambda tokens: tokens < budget, load))
 
-    def _packed(self, pieces: Iterable[_Piece]) -> list[list[_Piece]]:
+    def _packed(self, pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
         """Neighbours together as long as they fit."""
-        groups: list[list[_Piece]] = []
+        group: list[_Piece] = []
         load = 0
         for piece in pieces:
-            if not groups or load + piece.weight > self._budget:
-                groups.append([])
-                load = piece.context_weight
-            groups[-1].append(piece)
+            if not group or load + piece.weight > self._budget:
+                if group:
+                    yield group
+                group, load = [], piece.context_weight
+            group.append(piece)
             load += piece.weight
-        return groups
+        if group:
+            yield group
 
     def _checked(self, group: list[_Piece]) -> Iterator[Passage]:
         """The passage of a group; two, where joined text has more tokens than its parts."""
@@ -293,21 +295,29 @@ class _Section:
         return embedded_text(self._title, self._section.path, passage.context, text)
 
 
-def _balanced(groups: list[list[_Piece]], budget: int) -> list[list[_Piece]]:
+def _balanced(groups: Iterable[list[_Piece]], budget: int) -> Iterator[list[_Piece]]:
     """A last passage of a few words takes over some of the one before it."""
-    if len(groups) < 2:
-        return groups
-    *_, full, last = groups
+    # A table may have a hundred thousand groups: only two are held.
+    held: deque[list[_Piece]] = deque()
+    for group in groups:
+        if len(held) == 2:
+            yield held.popleft()
+        held.append(group)
+    if len(held) == 2:
+        _balance(held[0], held[1], budget)
+    yield from held
+
+
+def _balance(full: list[_Piece], last: list[_Piece], budget: int) -> None:
     sizes = [sum(piece.weight for piece in group) for group in (full, last)]
     if sizes[1] >= budget // 8:
-        return groups
+        return
     while len(full) > 2 and not full[-1].context and not last[0].context:
         if sizes[1] + full[-1].weight > sizes[0] - full[-1].weight:
             break
         piece = full.pop()
         last.insert(0, piece)
         sizes = [sizes[0] - piece.weight, sizes[1] + piece.weight]
-    return groups
 
 
 def _language(passage: str, default: str, detect: Callable[[str], str] | None) -> str:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from services.indexer.blocks import Block, Span, trimmed
 
@@ -21,7 +22,7 @@ JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 def parts(body: str, span: Span, starts: Iterable[int]) -> Iterator[Span]:
     """`span` cut at those of `starts` in it; blank edges are taken off, nothing else is lost."""
     begin = span.start
-    for start in (*(s for s in starts if s < span.end), span.end):
+    for start in chain((s for s in starts if s < span.end), (span.end,)):
         if start <= begin:
             continue
         part = trimmed(body, begin, start)
@@ -32,7 +33,7 @@ def parts(body: str, span: Span, starts: Iterable[int]) -> Iterator[Span]:
 
 def ways(block: Block) -> tuple[Way, ...]:
     """How to cut a block, coarse to fine; words and characters come after these."""
-    starts = [part.start for part in block.parts]
+    starts = block.parts.starts()
     if block.kind == "table":
         return (lambda _body, _span: starts[1:], lambda _body, _span: starts, cells)
     if block.kind == "code":
