@@ -4,6 +4,7 @@ import io
 import re
 import unicodedata
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -19,6 +20,7 @@ from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
 from services.converter.parsing.quotes import Quotes
+from services.converter.parsing.rendering import rendered
 from services.converter.parsing.result import Parse
 from services.converter.parsing.simplify import page_address, simplify
 from services.converter.parsing.trees import in_parts, parsed
@@ -41,6 +43,13 @@ _KEPT = "‐‒–—―‘’“”…\u200c\u200d"
 _STAND_INS = [chr(plane << 16 | 0xFFFE | low) for plane in range(1, 17) for low in (0, 1)]
 _PROTECT = str.maketrans(dict(zip(_KEPT, _STAND_INS, strict=False)))
 _RESTORE = str.maketrans(dict(zip(_STAND_INS, _KEPT, strict=False)))
+_LARGE = 30_000
+"""Elements and texts of a page from which on it is written without docling."""
+_HEAD = 500_000
+"""Characters of a page in which its author and date are looked for: whoever looks for them takes
+time by the square of the elements."""
+_LONGEST = 4_000_000
+"""Characters of a page that the article extractor gets."""
 _PART = 4000
 """Elements that docling gets at once: its document takes 20 times the room of the text."""
 # No text may hold these; in one they would be forged marks or stand-ins.
@@ -56,7 +65,10 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
         Refusal: `invalid-encoding`, `too-deep`, `corrupt-document`, `empty-document`.
     """
     page = _reduced(data, options, article=article)
-    written = "\n\n".join(filter(None, map(_convert, page.parts))).translate(_RESTORE)
+    blocks = page.parts if page.written else map(_convert, page.parts)
+    written = "\n\n".join(filter(None, blocks))
+    if not page.written:
+        written = written.translate(_RESTORE)
     markdown, spans = page.marks.resolve(page.quotes.written(written))
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
@@ -66,9 +78,13 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
 
 
 class _Page(NamedTuple):
-    """A page without its tree, which is ten times as large as its text."""
+    """A page without its tree, which is ten times as large as its text.
+
+    `parts` are HTML for docling, or Markdown if `written`.
+    """
 
     parts: list[str]
+    written: bool
     marks: Marks
     quotes: Quotes
     hidden: list[HiddenText]
@@ -82,19 +98,28 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     _check_depth(soup, options.max_depth)
     _clear_noncharacters(soup)
     origins = Origins(soup)
-    tree = page_tree(source)
-    meta, warnings = metadata_of(soup, tree)
+    meta, warnings = metadata_of(soup, page_tree(source[:_HEAD]))
     if not encoding.startswith("utf-8"):
         warnings.append(f"decoded as {encoding}")
     base = page_address(soup)
     hidden = take_hidden(soup)
     _open_frames(soup)
     if article:
-        reduce_to_content(soup, source, tree)
+        # Beyond any article: a page of this size is a document, and reading it twice has its price.
+        reduce_to_content(soup, source, page_tree(source) if len(source) <= _LONGEST else None)
     simplify(soup, base)
     quotes = Quotes(soup)
-    parts, marks = _marked_parts(soup, origins)
-    return _Page(parts, marks, quotes, hidden, meta, warnings)
+    marks = Marks()
+    if soup.body is not None:
+        origins.mark(soup.body, marks)
+        if _is_large(soup.body):
+            return _Page(list(rendered(soup.body)), True, marks, quotes, hidden, meta, warnings)
+    parts = _parts(soup)
+    return _Page(parts, False, marks, quotes, hidden, meta, warnings)
+
+
+def _is_large(body: Tag) -> bool:
+    return next(islice(body.descendants, _LARGE, None), None) is not None
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -128,13 +153,11 @@ def _open_frames(soup: BeautifulSoup) -> None:
     soup.append(body)
 
 
-def _marked_parts(soup: BeautifulSoup, origins: Origins) -> tuple[list[str], Marks]:
-    """The reduced page as HTML with the marks of its places, in parts of bounded size."""
-    marks = Marks()
+def _parts(soup: BeautifulSoup) -> list[str]:
+    """The reduced page as HTML, in parts of bounded size."""
     if soup.body is None:
-        return [str(soup).translate(_PROTECT)], marks
-    origins.mark(soup.body, marks)
-    return [part.translate(_PROTECT) for part in in_parts(soup.body, _PART)], marks
+        return [str(soup).translate(_PROTECT)]
+    return [part.translate(_PROTECT) for part in in_parts(soup.body, _PART)]
 
 
 def _check_depth(soup: BeautifulSoup, most: int) -> None:

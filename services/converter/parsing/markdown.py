@@ -58,7 +58,7 @@ def _tame(cells: Sequence[Any]) -> None:
     raw = sum(len(cell.text) for cell in cells)
     spread = sum(len(cell.text) * cell.row_span * cell.col_span for cell in cells)
     for cell in cells:
-        cell.text = _TAG_START.sub(r"\1\1\\<", cell.text)
+        cell.text = literal_tags(cell.text)
         cell.column_header = cell.column_header and cell.start_row_offset_idx == 0
         if spread > 4 * raw + 2000:
             cell.row_span = cell.col_span = 1
@@ -67,5 +67,15 @@ def _tame(cells: Sequence[Any]) -> None:
 
 
 def _escaped(text: str, *, running: bool) -> str:
-    text = _TAG_START.sub(r"\1\1\\<", text)
-    return _LINE_MARKS.sub(r"\1\\\2", text) if running else text
+    text = literal_tags(text)
+    return literal_line_starts(text) if running else text
+
+
+def literal_tags(text: str) -> str:
+    """What looks like a tag is text."""
+    return _TAG_START.sub(r"\1\1\\<", text)
+
+
+def literal_line_starts(text: str) -> str:
+    """What would start a block at the start of a line is text."""
+    return _LINE_MARKS.sub(r"\1\\\2", text)

@@ -2,6 +2,7 @@
 
 import re
 from itertools import groupby
+from sys import intern
 
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
@@ -29,7 +30,8 @@ class Origins:
             for child in parent.contents:
                 if isinstance(child, Tag):
                     counts[child.name] = counts.get(child.name, 0) + 1
-                    step = _step(child.name, counts[child.name])
+                    # One string for all that are called so: a large page has a million elements.
+                    step = intern(_step(child.name, counts[child.name]))
                     self._steps[id(child)] = (child, step, id(parent))
                     stack.append(child)
 

@@ -337,7 +337,14 @@ def _language(block: Tag) -> str:
 
 
 def _open_definitions(soup: BeautifulSoup) -> None:
-    """A definition with blocks in it, or texts outside of it, is more than an item of a list."""
+    """A definition with blocks in it, or texts outside of it, is more than an item of a list.
+
+    The parser leaves one that follows another inside of that.
+    """
+    for part in soup.find_all(["dt", "dd"]):
+        around = part.find_parent(["dl", "dt", "dd"])
+        if around is not None and around.name != "dl":
+            around.insert_after(part.extract())
     for listed in reversed(soup.find_all("dl")):
         strangers = (
             child
