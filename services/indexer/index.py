@@ -1,7 +1,7 @@
 """Writes a project's two indexes together: Postgres rows for keywords, points for vectors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +26,8 @@ from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, po
 Vectors = NDArray[np.float32]
 SLICE = 64
 """Passages that are embedded before their vectors are put into the cache."""
+WRITTEN = 1024
+"""Passages that are written together."""
 SAME = 0.99
 """Cosine above which two vectors are of one text, rounding of the engine allowed for."""
 
@@ -59,48 +61,69 @@ class Written:
 
 @dataclass(frozen=True)
 class Passages:
-    """A version's passages, ready to be written: texts, keyword rows and vectors in one order."""
+    """A version's passages, ready to be written: chunks and vectors in one order."""
 
     event: Chunked
     manifest: ChunkManifest
-    texts: list[str]
+    body: bytes
     vectors: Vectors
     windows: tuple[Window, ...]
     valid_from: datetime
 
+    def ids(self) -> set[UUID]:
+        """Of all points."""
+        return {point_id(self.event.version_id, c.chunk_id) for c in self.manifest.chunks}
+
+    def parts(self) -> Iterator["Part"]:
+        """What is written at once: a version may have hundreds of thousands of passages."""
+        for first in range(0, len(self.manifest.chunks), WRITTEN):
+            yield Part(self, first, self.manifest.chunks[first : first + WRITTEN])
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a version's passages; `first`: their number before these."""
+
+    passages: Passages
+    first: int
+    chunks: Sequence[Chunk]
+
     def points(self) -> list[Point]:
         """What the vector engine stores."""
-        spans = tuple((w.valid_from, w.valid_until) for w in self.windows)
+        event, valid_from = self.passages.event, self.passages.valid_from
+        spans = tuple((w.valid_from, w.valid_until) for w in self.passages.windows)
         return [
             Point(
-                point_id=point_id(self.event.version_id, chunk.chunk_id),
-                vector=vector,
+                point_id=point_id(event.version_id, chunk.chunk_id),
+                vector=self.passages.vectors[number],
                 chunk_id=chunk.chunk_id,
-                version_id=self.event.version_id,
-                document_id=self.event.document_id,
-                project=self.event.project,
+                version_id=event.version_id,
+                document_id=event.document_id,
+                project=event.project,
                 language=chunk.language,
                 heading_path=chunk.heading_path,
-                valid_from=self.valid_from,
+                valid_from=valid_from,
                 valid_until=None,
                 windows=spans,
             )
-            for chunk, vector in zip(self.manifest.chunks, self.vectors, strict=True)
+            for number, chunk in enumerate(self.chunks, self.first)
         ]
 
     def rows(self, generation: int) -> list[dict[str, Any]]:
         """What `read.chunk` stores."""
+        event, manifest = self.passages.event, self.passages.manifest
         version = {
-            "project": self.event.project,
+            "project": event.project,
             "generation": generation,
-            "version_id": self.event.version_id,
-            "document_id": self.event.document_id,
-            "source_id": self.event.source_id,
-            "title": self.manifest.title,
+            "version_id": event.version_id,
+            "document_id": event.document_id,
+            "source_id": event.source_id,
+            "title": manifest.title,
         }
+        texts = texts_of(manifest.title, self.passages.body, self.chunks)
         return [
-            version | _row(n, chunk, text, point_id(self.event.version_id, chunk.chunk_id))
-            for n, (chunk, text) in enumerate(zip(self.manifest.chunks, self.texts, strict=True))
+            version | _row(n, chunk, text, point_id(event.version_id, chunk.chunk_id))
+            for n, (chunk, text) in enumerate(zip(self.chunks, texts, strict=True), self.first)
         ]
 
 
@@ -157,14 +180,10 @@ class Index:
         """Read a version's passages from the blobs, and embed what no cache has."""
         manifest = ChunkManifest.model_validate_json(await self._blobs.get(event.chunks_sha256))
         body = await self._blobs.get(event.body_sha256)
-        texts = [
-            embedded_text(manifest.title, c.heading_path, c.context, passage)
-            for c, passage in zip(manifest.chunks, slices(body, manifest.chunks), strict=True)
-        ]
-        vectors, written = await self._embed(texts)
+        vectors, written = await self._embed(manifest, body)
         windows = await self._windows(event.document_id)
         mine = tuple(w for w in windows if w.version_id == event.version_id)
-        return Passages(event, manifest, texts, vectors, mine, valid_from), written
+        return Passages(event, manifest, body, vectors, mine, valid_from), written
 
     async def put(self, connection: Any, generation: Generation, passages: Passages) -> None:
         """Write passages into a generation; the version's earlier rows there are replaced."""
@@ -173,13 +192,14 @@ class Index:
             "generation": generation.number,
             "version_id": passages.event.version_id,
         }
-        rows = await asyncio.to_thread(passages.rows, generation.number)
         old = {r["point_id"] async for r in self.sql.points_of(connection, **version)}
-        if old - {r["point_id"] for r in rows}:  # another cut: points of the last one would stay
+        if old - passages.ids():  # another cut: points of the last one would stay
             await self.vectors.delete_version(generation.collection, passages.event.version_id)
-        await self.vectors.upsert(generation.collection, passages.points())
         await self.sql.drop_version_in(connection, **version)
-        await self.sql.put_chunks(connection, rows)
+        for part in passages.parts():
+            rows = await asyncio.to_thread(part.rows, generation.number)
+            await self.vectors.upsert(generation.collection, part.points())
+            await self.sql.put_chunks(connection, rows)
 
     async def restore(self, event: Chunked) -> None:
         """Make the index say of a version what the log says: an attempt at it wrote passages and
@@ -303,7 +323,20 @@ class Index:
                 return event.windows
         return ()
 
-    async def _embed(self, texts: Sequence[str]) -> tuple[Vectors, Written]:
+    async def _embed(self, manifest: ChunkManifest, body: bytes) -> tuple[Vectors, Written]:
+        """Vectors of all passages, of shape (passages, dim)."""
+        chunks, embedded = manifest.chunks, 0
+        vectors = np.empty((len(chunks), self.embedder.dim), np.float32)
+        for first in range(0, len(chunks), WRITTEN):
+            part = chunks[first : first + WRITTEN]
+            texts = texts_of(manifest.title, body, part)
+            known, new = await self._known(texts)
+            vectors[first : first + len(part)] = np.stack([known[text] for text in texts])
+            embedded += new
+        return vectors, Written(embedded, len(chunks) - embedded)
+
+    async def _known(self, texts: Sequence[str]) -> tuple[dict[str, NDArray[np.float32]], int]:
+        """Vectors by text, and how many of them are new."""
         model = self.embedder.model_id
         known = await self._cache.get(model, texts)
         new = list(dict.fromkeys(t for t in texts if t not in known))
@@ -312,11 +345,19 @@ class Index:
             vectors = await self.embedder.embed_documents(texts_now)
             await self._cache.put(model, texts_now, vectors)
             known |= dict(zip(texts_now, vectors, strict=True))
-        return np.stack([known[t] for t in texts]), Written(len(new), len(texts) - len(new))
+        return known, len(new)
 
 
 class EmbedderChanged(KbError):
     """The live generation was made by another model."""
+
+
+def texts_of(title: str, body: bytes, chunks: Sequence[Chunk]) -> list[str]:
+    """What is embedded of chunks. Raises as `slices`."""
+    return [
+        embedded_text(title, chunk.heading_path, chunk.context, passage)
+        for chunk, passage in zip(chunks, slices(body, chunks), strict=True)
+    ]
 
 
 def slices(body: bytes, chunks: Iterable[Chunk]) -> list[str]:
