@@ -98,6 +98,7 @@ ENUMERATOR = re.compile(
 LEADERS = re.compile(r"(?:\.\s?|…\s?|_|·\s?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\s\.){4,}")
 _MOST_ALIKE = 300
 _OFTEN = 3
+_LETTER_MARKS = frozenset("lmnopqrstuvwØ§à❶❷❸❹❺❻❼❽❾❿")
 _NOTHING_ABOVE = 99.0
 _SENTENCE_END = re.compile(r"[.!?:;…]['\"»”“)\]]*$")
 
@@ -443,6 +444,7 @@ def _blocks_of_lines(lines: list[Line], column: int) -> list[Block]:
     """Paragraphs, list items and unruled tables."""
     if not lines:
         return []
+    _mark_items(lines)
     blocks: list[Block] = []
     start = 0
     index = 0
@@ -458,6 +460,24 @@ def _blocks_of_lines(lines: list[Line], column: int) -> list[Block]:
         index += used
         start = index
     return blocks + _paragraphs(lines[start:], lines, column)
+
+
+def _mark_items(lines: Iterable[Line]) -> None:
+    """Bullets that the file gives as letters of a symbol font: one and the same, over and over.
+
+    Word's list marks are the `o` of Courier and letters of Wingdings; TeX's come as `❼`.
+    """
+    marked: defaultdict[tuple[str, int, int], list[Line]] = defaultdict(list)
+    for line in lines:
+        if len(line.words) > 1 and line.words[0].text in _LETTER_MARKS:
+            mark, behind = line.words[:2]
+            if behind.left - mark.right > 0.2 * mark.size:
+                marked[mark.text, round(mark.left), round(behind.left / 2)].append(line)
+    for alike in marked.values():
+        if len(alike) >= (_OFTEN if alike[0].words[0].text.isalpha() else 2):
+            for line in alike:
+                line.words[0].text = "•"
+                line.text = join_words(line.words)
 
 
 def _paragraphs(lines: Sequence[Line], column_lines: Sequence[Line], column: int) -> list[Block]:
@@ -575,7 +595,9 @@ class _Margin:
         indented = line.left > self.left + 0.8 * size and before.left < line.left - 0.8 * size
         if indented and (ended or short):
             return True
-        upper = line.text[:1].isupper() or line.text[:1].isdigit() or line.text[:1] in '„«“"(§'
+        first = line.text[:1]
+        # Most scripts have no capitals.
+        upper = (first.isalnum() and not first.islower()) or first in '„«“"(§'
         return (
             ended and short and upper and before.right < self.right - 0.2 * (self.right - self.left)
         )

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-BULLET = re.compile(r"^([•‣◦▪▫●○■□◆◇►▶➢➤✓✔\uf0b7\uf0a7\uf0d8\uf02d·∙]|[-–—*](?=\s))\s*")
+BULLET = re.compile(
+    r"^([•‣⁃●○◦∙·⋅■□▪▫◆◇►▶✓✔\u25a0-\u25ff\u2700-\u2775\u2794-\u27bf\uf0b7\uf0a7\uf0d8\uf02d]|[\ue000-\uf8ff](?=\s|$)|[-–—*](?=\s))\s*"
+)
 
 _COUNTS = re.compile(r"[\d%‰٪°$€£]")
 _TOUCHES = 0.12

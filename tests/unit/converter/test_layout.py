@@ -229,6 +229,21 @@ def test_a_bulleted_list_is_no_table() -> None:
     assert {b.kind for b in blocks_of_page(words, [])} == {"list"}
 
 
+def test_letters_of_a_symbol_font_that_return_are_bullets() -> None:
+    texts_of = ["r Database speed", "r Advanced skills", "r Business reports"]
+    blocks = blocks_of_page(lines(texts_of, 50, 100), [])
+    assert [block.kind for block in blocks] == ["list"] * 3
+    assert texts(blocks)[0] == "• Database speed"
+    (alone,) = blocks_of_page(lines(["r is the radius", "of the circle"], 50, 100), [])
+    assert alone.text.startswith("r is")
+
+
+def test_marks_of_all_shapes_are_bullets() -> None:
+    for mark in "•▸◾❖➔\uf0a8":
+        (block, *_) = blocks_of_page(lines([f"{mark} one thing", f"{mark} another"], 50, 100), [])
+        assert block.kind == "list"
+
+
 def test_a_nested_list_of_few_words_is_no_table() -> None:
     words = []
     for n, left in enumerate((50, 68, 68, 50)):
