@@ -25,6 +25,7 @@ from kernel.log import Log, Pending
 from kernel.testing import MemoryBlobs, first, received
 from kernel.vectors import VectorFilter
 from kernel.vectors.memory import MemoryIndex
+from services.indexer import index as index_module
 from services.indexer.chunker import Cut
 from services.indexer.handlers import (
     NotCleared,
@@ -131,6 +132,28 @@ async def test_every_passage_is_in_both_legs_with_its_bytes(world: World) -> Non
         passage = BODY.encode()[row["byte_start"] : row["byte_end"]].decode()
         assert passage in row["text"]
     assert [list(r["heading_path"])[-1] for r in rows] == ["Члан 5", "Члан 6"]
+
+
+async def test_passages_that_are_written_part_by_part_are_all_there_in_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "WRITTEN", 3)
+    sizes: list[int] = []
+    upsert = world.vectors.upsert
+
+    async def counted(collection: str, points: Any) -> None:
+        sizes.append(len(points))
+        await upsert(collection, points)
+
+    monkeypatch.setattr(world.vectors, "upsert", counted)
+    body = "".join(f"## Члан {n}\n\nСадржај {n % 5} члана.\n\n" for n in range(10))
+    done = await world.indexed("a.md", body)
+    rows = await world.rows()
+    assert sizes == [3, 3, 3, 1]
+    assert (done.chunk_count, done.embedded, await world.points()) == (10, 10, 10)
+    assert [row["ordinal"] for row in rows] == list(range(10))
+    for row in rows:
+        assert body.encode()[row["byte_start"] : row["byte_end"]].decode() in row["text"]
 
 
 async def test_a_project_chooses_how_its_documents_are_cut(world: World) -> None:

@@ -1,6 +1,7 @@
 """What the chunker promises, case by case; the properties are tried at random elsewhere."""
 
 import re
+import tracemalloc
 
 import pytest
 
@@ -316,3 +317,18 @@ def test_a_manifest_names_body_and_chunker() -> None:
 def test_a_limit_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="room"):
         Cut(tokens, limit=15)
+
+
+def test_the_rows_of_a_long_table_are_not_held_as_objects() -> None:
+    rows = "".join(f"| {n} | plain words of a cell | 2024-01-15 |\n" for n in range(60_000))
+    body = f"# Rows\n\n| a | b | c |\n|---|---|---|\n{rows}"
+    options = Cut(lambda text: len(text) // 4 + 1)
+    cut(body[:500], "T", "d" * 32, "en", options)
+    tracemalloc.start()
+    try:
+        chunks = cut(body, "T", "d" * 32, "en", options)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(chunks) > 1000
+    assert peak - kept < 60 * 60_000
