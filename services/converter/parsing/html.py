@@ -52,6 +52,10 @@ _LONGEST = 4_000_000
 """Characters of a page that the article extractor gets."""
 _PART = 4000
 """Elements that docling gets at once: its document takes 20 times the room of the text."""
+# A link, code or emphasis that a place begins or ends with belongs to it as a whole.
+_MARK = "(?:\ufde0[\ufdd0-\ufddf]+\ufde1|\ufde4[\ufdd0-\ufddf]+\ufde5)"
+_OPENING = re.compile(rf"([\[`~*]+ ?)({_MARK}+)")
+_ENDING = re.compile(r"(\ufde2)((?: ?`+|[~*]+|\]\([^()\s]*\))+)")
 # No text may hold these; in one they would be forged marks or stand-ins.
 _NONCHARACTERS = re.compile(f"[\ufdd0-\ufdef\ufffe\uffff{''.join(_STAND_INS)}]")
 
@@ -69,6 +73,7 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     written = "\n\n".join(filter(None, blocks))
     if not page.written:
         written = written.translate(_RESTORE)
+    written = _ENDING.sub(r"\2\1", _OPENING.sub(r"\2\1", written))
     markdown, spans = page.marks.resolve(page.quotes.written(written))
     if not markdown.strip():
         raise Refusal("empty-document", "the page has no visible text")
@@ -102,6 +107,8 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     if not encoding.startswith("utf-8"):
         warnings.append(f"decoded as {encoding}")
     base = page_address(soup)
+    _open_inner_pages(soup)
+    _check_depth(soup, options.max_depth)
     hidden = take_hidden(soup)
     _open_frames(soup)
     if article:
@@ -136,6 +143,17 @@ def _clear_noncharacters(soup: BeautifulSoup) -> None:
     """Those that were written as references."""
     for node in soup.find_all(string=_NONCHARACTERS):
         node.replace_with(type(node)(_NONCHARACTERS.sub("", node)))
+
+
+def _open_inner_pages(soup: BeautifulSoup) -> None:
+    """A page in an attribute is read where its frame stands, and has the place of that."""
+    for frame in soup.find_all("iframe", srcdoc=True):
+        inner = parsed(_NONCHARACTERS.sub("", str(frame["srcdoc"]))).body
+        frame.clear()
+        frame.attrs = {}
+        # No wrapper, which may go and take the place along.
+        frame.name = "figure"
+        frame.extend(list(inner.contents) if inner else [])
 
 
 def _open_frames(soup: BeautifulSoup) -> None:

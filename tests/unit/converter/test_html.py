@@ -58,7 +58,7 @@ def test_every_block_and_row_has_its_path() -> None:
         "A | B": "/html[1]/body[1]/div[3]/table[1]/tr[1]",
         "1 | 2": "/html[1]/body[1]/div[3]/table[1]/tr[2]",
         "code": "/html[1]/body[1]/div[3]/pre[1]",
-        "Term": "/html[1]/body[1]/div[3]/dl[1]/dt[1]",
+        "**Term**": "/html[1]/body[1]/div[3]/dl[1]/dt[1]",
         "Meaning": "/html[1]/body[1]/div[3]/dl[1]/dd[1]",
     }
 
@@ -428,3 +428,31 @@ def test_emphasis_is_kept_where_it_is_no_heading(page: str, expected: str) -> No
 def test_a_long_bold_paragraph_stays_bold() -> None:
     text = "word " * 50 + "end."
     assert markdown(f"<p><b>{text}</b>") == f"**{text}**"
+
+
+# -- places of what is more than text --------------------------------------------------------------
+
+
+def test_a_place_holds_the_whole_of_a_link_code_or_emphasis() -> None:
+    page = (
+        "<body><p><a href='http://x.org/y'>one</a> and <code>two</code></p>"
+        "<p><b>three</b> four <a href='http://x.org/z'>five</a></p></body>"
+    )
+    assert list(places(page)) == [
+        "[one](http://x.org/y) and `two`",
+        "**three** four [five](http://x.org/z)",
+    ]
+
+
+def test_a_page_in_an_attribute_is_read_at_its_frame() -> None:
+    page = (
+        "<body><p>a</p><iframe srcdoc='<p>framed</p><p hidden>unseen</p>'>old</iframe><p>b</p>"
+        "<iframe srcdoc='&#xFDE0;&#xFDD0;&#xFDE1;x'></iframe></body>"
+    )
+    assert places(page) == {
+        "a": "/html[1]/body[1]/p[1]",
+        "framed": "/html[1]/body[1]/iframe[1]",
+        "b": "/html[1]/body[1]/p[2]",
+        "x": "/html[1]/body[1]/iframe[2]",
+    }
+    assert [one.text for one in parsed(page).hidden] == ["unseen"]
