@@ -30,25 +30,25 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-4",
+    MARKDOWN: "markdown-5",
     PLAIN: "text-3",
     CSV: "csv-2",
     JSON: "json-2",
-    XLSX: "xlsx-3",
+    XLSX: "xlsx-4",
     XLS: "xls-2",
-    PPTX: "pptx-2",
-    ODT: "odt-2",
-    ODS: "ods-2",
-    ODP: "odp-2",
-    RTF: "rtf-2",
+    PPTX: "pptx-3",
+    ODT: "odt-3",
+    ODS: "ods-3",
+    ODP: "odp-3",
+    RTF: "rtf-3",
 }
 _HTML = "html-4"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
     EML: f"{_HTML}+mail-2",
-    MSG: f"{_HTML}+mail-3",
-    DOCX: "docx-3",
+    MSG: f"{_HTML}+mail-4",
+    DOCX: "docx-4",
 }
 HEURISTIC_REVISION = 4
 _MODELS_REVISION = 1

@@ -7,7 +7,8 @@ from services.converter.parsing.marks import unmarked
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
-_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)", re.MULTILINE)
+# U+FFFE starts a sign of `looks.py` or of a note, in the place of a bracket.
+_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~\ufffe]|$)", re.MULTILINE)
 _LINK = re.compile(r"\](?=[(:])")
 _LINE_BREAKS = re.compile(r"\r\n?|[\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 _START = re.compile(r"(?:#{1,6}(?=\s|$)|>|`{3}|~{3}|\||=+\s*$|(?=[-:|\s]*-)[-:|\s]+$)")
@@ -15,6 +16,7 @@ _RULE = re.compile(r"([*_])(?:\s*\1){2,}\s*$")
 _ITEM = re.compile(r"[-+*](?=\s|$)")
 _NUMBERED = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
 _CLOSING = re.compile(r"(?<!\S)(#+)\s*$")
+_BRACKET = re.compile(r"\\.|([\[\]])", re.DOTALL)
 _CELL_SPECIAL = re.compile(r"[\\|<&\]\x00-\x1f\x7f\x85\u2028\u2029\ufdd0-\ufdef\ud800-\udfff]")
 
 LONGEST_HEADING = 300
@@ -73,7 +75,21 @@ def linked(text: str, address: str) -> str:
         return text
     address = address.replace("|", "%7C")
     target = f"<{address}>" if "(" in address or ")" in address else address
-    return f"[{text}]({target})"
+    return f"[{_even(text)}]({target})"
+
+
+def _even(text: str) -> str:
+    """The text of a link: a bracket without its partner would end or begin another, and a
+    backslash take its end for text."""
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        text += "\\"
+    depth = least = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += {"[": 1, "]": -1}.get(bracket[0], 0)
+        least = min(least, depth)
+    if not depth and not least:
+        return text
+    return _BRACKET.sub(lambda match: f"\\{match[1]}" if match[1] else match[0], text)
 
 
 def _line(line: str, *, lists: bool) -> str:

@@ -44,9 +44,10 @@ _WIKI = re.compile(r"==+.*==+")
 _LONGEST_HEADING = 250
 _OPENED = "\ufffe[\uffff"
 _LINK_SIGN = re.compile("\ufffe(?:\\[|\\]\\d+)\uffff")
-_LINKED = re.compile("\ufffe\\[\uffff([^\ufffe\n]*)\ufffe\\](\\d+)\uffff")
+_LINKED = re.compile("(!?)\ufffe\\[\uffff([^\ufffe\n]*)\ufffe\\](\\d+)\uffff")
 _JOINT = re.compile(
-    "\ufffe\\](\\d+)\uffff([ \t]*)\ufffe\\[\uffff(?=[^\ufffe\n]*\ufffe\\](\\d+)\uffff)"
+    "([*]{0,3})\ufffe\\](\\d+)\uffff([ \t]*)\ufffe\\[\uffff([*]{0,3})"
+    "(?=[^\ufffe\n]*\ufffe\\](\\d+)\uffff)"
 )
 _OUTSIDE = re.compile(r"(?:https?|ftp|mailto):", re.IGNORECASE)
 # Word keeps the English name of its own styles in every language; other programs translate it.
@@ -130,32 +131,41 @@ class Links:
 
     def _joined(self, match: re.Match[str]) -> str:
         """Two links side by side that lead to one place are one."""
-        first, second = (self._address(number) for number in match.group(1, 3))
-        return match[2] if first == second else match[0]
+        first, second = (self._address(number) for number in match.group(2, 5))
+        if first != second:
+            return match[0]
+        # Emphasis goes on: four stars would be no end and start to a reader.
+        goes_on = match[1] == match[4] and not match[3]
+        return "" if goes_on else f"{match[1]}{match[3]}{match[4]}"
 
     def _address(self, number: str) -> str:
         return self._addresses[int(number)] if int(number) < len(self._addresses) else ""
 
     def _link(self, match: re.Match[str]) -> str:
-        text, address = match[1], self._address(match[2])
+        text, address = match[2], self._address(match[3])
         bare = re.sub(r"[\\*]", "", text).strip()
-        if bare.rstrip("/") in {address.rstrip("/"), address.removeprefix("mailto:")}:
-            return text
-        return linked(text, address) if _OUTSIDE.match(address) else text
+        shown = bare.rstrip("/") in {address.rstrip("/"), address.removeprefix("mailto:")}
+        link = linked(text, address) if not shown and _OUTSIDE.match(address) else text
+        # Behind a bare `!` it would be a picture.
+        escape = "\\" if match[1] and link != text else ""
+        return f"{escape}{match[1]}{link}"
 
 
 def _struck(line: str, looks: Sequence[int]) -> tuple[str, Sequence[int]]:
-    """The line with `~~` around what is crossed out: it must not read as valid."""
+    """The line with `~~` around what is crossed out: it must not read as valid. It is not
+    emphasised besides."""
     if not any(look & STRUCK for look in looks):
         return line, looks
     parts: list[tuple[str, list[int]]] = []
     at = 0
     for struck, group in groupby(looks, key=lambda look: look & STRUCK):
-        own = [look & ~STRUCK for look in group]
+        # Emphasis that reaches over an edge of it would take the edge for text.
+        own = [0 if struck else look for look in group]
         text = line[at : at + len(own)]
-        core = text.strip()
+        # A backslash would make the edge a literal one.
+        core = text.strip().rstrip("\\")
         lead = text.index(core)
-        if struck and core:
+        if struck and core and "~" not in (core[0], core[-1], *line[at + lead - 1 : at + lead]):
             behind = lead + len(core)
             parts += [(text[:lead], own[:lead]), ("~~", [0, 0]), (core, own[lead:behind]),
                       ("~~", [0, 0]), (text[behind:], own[behind:])]  # fmt: skip
@@ -203,9 +213,14 @@ def _starred(line: str, looks: Sequence[int]) -> str:
         whole[start:stop] = [common] * (stop - start)
     runs = _runs(line, whole)
     written = emphasised_runs(runs)
-    if "***" in written and _stars_shown(written) > _stars_shown(line):
-        # Stars that meet may pair otherwise than they were meant.
+    if not ("***" in written or "~~" in written):
+        return written
+    # Stars that meet, or reach over the edge of what is crossed out, may not pair as they were
+    # meant.
+    shown = _stars_shown(line)
+    if _stars_shown(written) > shown:
         written = emphasised_runs(run._replace(italic=False) for run in runs)
+        written = line if _stars_shown(written) > shown else written
     return written
 
 
@@ -213,7 +228,7 @@ def _starred(line: str, looks: Sequence[int]) -> str:
 def _reader() -> Any:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark")
+    return MarkdownIt("commonmark").enable("strikethrough")
 
 
 def _stars_shown(line: str) -> int:

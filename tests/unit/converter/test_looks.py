@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from services.converter.parsing.literal import cell, heading, paragraph, span
-from services.converter.parsing.looks import BOLD, ITALIC, Links, literal, resolved, signed
+from services.converter.parsing.looks import BOLD, ITALIC, STRUCK, Links, literal, resolved, signed
 
 BOTH = BOLD | ITALIC
 
@@ -61,7 +61,40 @@ def test_links_hold_their_emphasis_inside() -> None:
     assert linked(("see ", BOLD), "[", ("here", BOLD), "]", (" now", BOLD)) == (
         "**see** [**here**](<https://a.b/c_(d)>) **now**"
     )
-    assert linked("[", ("x] y", 0), "]", (".", 0)) == "[x] y](<https://a.b/c_(d)>)."
+
+
+def test_a_link_is_one_whatever_its_text_ends_in_or_follows() -> None:
+    def short(*runs: tuple[str, int] | str) -> str:
+        return linked(*runs, address="https://a.b")
+
+    assert short("[", ("x] y", 0), "]", (".", 0)) == "[x\\] y](https://a.b)."
+    assert short("[", ("[x", 0), "]") == "[\\[x](https://a.b)"
+    assert short("[", ("see [1]", 0), "]") == "[see [1]](https://a.b)"
+    assert short("[", ("C:\\", 0), "]") == "[C:\\\\](https://a.b)"
+    assert short(("C:\\", 0), "[", ("x", 0), "]") == "C:\\\\[x](https://a.b)"
+    # Behind a bare `!` it would be a picture, whose text nobody sees.
+    assert short(("Neu!", 0), "[", ("Mehr", 0), "]") == "Neu\\![Mehr](https://a.b)"
+    assert short(("!", 0), "[", ("https://a.b", 0), "]") == "!https://a.b"
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([("a ", 0), ("b ", BOTH | STRUCK), ("c", BOTH)], "a ~~b~~ ***c***"),
+        ([("a", BOLD | STRUCK), ("b", BOLD)], "~~a~~**b**"),
+        ([("a\\", STRUCK), (" b", 0)], "~~a~~\\ b"),
+        # A line that starts with three tildes would be code, and all after it.
+        ([("~", STRUCK), (" b", 0)], "~ b"),
+        ([("~", 0), ("a", STRUCK)], "~a"),
+    ],
+)
+def test_what_is_crossed_out_keeps_its_edges(runs: list[tuple[str, int]], expected: str) -> None:
+    assert literal(runs, paragraph) == expected
+
+
+def test_stars_that_reach_over_the_edge_of_what_is_crossed_out_go() -> None:
+    marked = f"a ~~{signed('b~~ c', BOLD)}"
+    assert resolved(marked) == "a ~~b~~ c"
 
 
 @pytest.mark.parametrize("address", ["#there", "file:///x", "javascript:x()", "", "a b"])
@@ -82,6 +115,15 @@ def test_two_links_to_one_place_are_one() -> None:
         Links.opened, ("c", 0), links.closed("https://c.d"),
     ]  # fmt: skip
     assert links.written(literal(runs, paragraph)) == "[**a** b](https://a.b)[c](https://c.d)"
+
+
+def test_emphasis_goes_on_over_two_links_that_are_one() -> None:
+    links = Links()
+    runs = [
+        Links.opened, ("Wor", BOLD), links.closed("https://a.b"),
+        Links.opened, ("ld", BOLD), links.closed("https://a.b"),
+    ]  # fmt: skip
+    assert links.written(literal(runs, paragraph)) == "[**World**](https://a.b)"
 
 
 def test_signs_of_links_that_do_not_match_go() -> None:
