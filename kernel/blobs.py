@@ -86,7 +86,7 @@ class Blobs:
         temporary, digest = f"tmp/{uuid4().hex}", hashlib.sha256()
         try:
             with _transient():
-                async with obstore.open_writer_async(self._store, temporary) as writer:
+                async with self._writer(temporary) as writer:
                     rest = chain((first, second), pieces)
                     while piece := await asyncio.to_thread(next, rest, b""):
                         digest.update(piece)
@@ -120,7 +120,7 @@ class Blobs:
         digest, size, head, checked = hashlib.sha256(), 0, b"", False
         try:
             with _transient():
-                async with obstore.open_writer_async(self._store, temporary) as writer:
+                async with self._writer(temporary) as writer:
                     async for chunk in chunks:
                         size += len(chunk)
                         if size > limit:
@@ -142,6 +142,12 @@ class Blobs:
             await self._discard(temporary)
             raise
         return Stored(name, size, head)
+
+    def _writer(self, key: str) -> Any:
+        # Without limits a slow store lets more than a hundred megabytes wait to be written.
+        return obstore.open_writer_async(
+            self._store, key, buffer_size=2 * PIECE_BYTES, max_concurrency=2
+        )
 
     async def get(self, name: str) -> bytes:
         """The bytes of a blob.

@@ -1,6 +1,7 @@
 """`kb convert`: files become Markdown with front matter and places, whole or not at all."""
 
 import json
+from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from cli.output import CliError
+from kernel.errors import Refusal
+from services.converter.outcome import BodyOutcome
 from tests.documents import eml, markdown, plain, text_of
 
 
@@ -87,6 +91,38 @@ def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     assert found["empty.txt"] == (False, "empty-document")
     assert not found["bad.docx"][0]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["good.md", "good.spans.json"]
+
+
+def test_what_was_refused_is_named_at_the_end(tmp_path: Path) -> None:
+    paths = put(tmp_path, bad_docx=b"PK\x03\x04 no zip", empty_txt=b"", good_txt=plain())
+    result = run(*paths, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    said = result.stderr.splitlines()
+    start = said.index("2 of 3 files were not converted:")
+    assert [line.split(": ", 1)[0].strip() for line in said[start + 1 :]] == paths[:2]
+    assert said[-1].endswith("the file is empty (empty-document)")
+
+
+def test_nothing_to_convert_is_an_error_that_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run(str(tmp_path / "empty"), "--out", str(tmp_path / "out"))
+    assert result.exit_code != 0
+    assert isinstance(result.exception, CliError)
+    assert "no file in" in result.exception.line()
+
+
+def test_a_refusal_that_shows_late_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: object) -> Iterator[bytes]:
+        yield b"half of the body"
+        raise Refusal("parse-crash", "the parser's answer makes no sense")
+
+    monkeypatch.setattr(BodyOutcome, "to_bytes", broken)
+    (path,) = put(tmp_path, a_txt=plain())
+    (row,) = rows(run(path, "--out", str(tmp_path / "out"), "--json"))
+    assert (row["ok"], row["code"]) == (False, "parse-crash")
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_language_that_an_ingest_refuses_is_refused_unless_told(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """The blob store: content-addressed, never half a blob. The fake passes the same tests."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernel.blobs import HEAD_BYTES, Blobs, sha256
+from kernel import blobs as blobs_module
+from kernel.blobs import HEAD_BYTES, Blobs, sha256, sha256_of
 from kernel.cache import ParseCache
 from kernel.errors import Refusal
 from kernel.testing import MemoryBlobs, MemoryParseCache
@@ -47,6 +48,36 @@ async def test_a_deleted_blob_is_gone(blobs: Any) -> None:
     name = await blobs.put(b"a")
     assert await blobs.delete(name)
     assert not await blobs.exists(name)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [3], [5, 0, 9], [1] * 40, [50, 1, 50]])
+async def test_parts_are_stored_as_one(
+    blobs: Any, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blobs_module, "PIECE_BYTES", 16)
+    parts = [bytes([number]) * size for number, size in enumerate(sizes)]
+    data = b"".join(parts)
+    for _ in range(2):
+        name = await blobs.put_parts(iter(parts))
+        assert name == sha256(data) == sha256_of(parts)
+        assert await blobs.get(name) == data
+        assert await blobs.size(name) == len(data)
+    assert await blobs.put(data) == name
+
+
+async def test_of_parts_that_fail_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blobs_module, "PIECE_BYTES", 16)
+
+    def parts() -> Iterator[bytes]:
+        yield b"x" * 100
+        yield b"y" * 100
+        raise Refusal("parse-crash", "no sense")
+
+    with pytest.raises(Refusal):
+        await Blobs(str(tmp_path / "blobs")).put_parts(parts())
+    assert not [p for p in (tmp_path / "blobs").rglob("*") if p.is_file()]
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
