@@ -37,7 +37,7 @@ class ParseOptions(BaseModel):
     max_depth: int = 200
     max_output_bytes: int = 256 * _MIB
     ocr: bool = True
-    page_seconds: float = 120
+    page_seconds: float = 240
     total_seconds: float = 4 * 3600
     artifacts: Path | None = None
 
@@ -54,7 +54,7 @@ class ConverterSettings(BaseSettings):
         default=4 * 3600, gt=0, description="Longest time for one document, however it advances"
     )
     page_seconds: float = Field(
-        default=120, gt=0, description="Longest time for reading one page by OCR"
+        default=240, gt=0, description="Longest time for reading one page by OCR"
     )
     cpu_seconds: int = Field(
         default=1200, gt=0, description="Most processor time until a page is finished"

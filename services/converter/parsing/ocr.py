@@ -36,7 +36,6 @@ from services.converter.parsing.ocr_text import (
     Text,
     is_noise,
     languages_of,
-    own_languages,
     score,
     text_of,
 )
@@ -302,7 +301,7 @@ class PageReader:
         self._doubt = better or not self._is_sure(attempt)
         self._quarters = attempt.quarters
         if text is not None and text.plausibility >= GOOD:
-            self._languages = own_languages(text) or self._languages
+            self._languages = text.languages or self._languages
 
     def _by_rapid(self, attempt: _Attempt, clock: Clock) -> None:
         """An engine that is late has read nothing."""
@@ -344,7 +343,7 @@ def _asked(likely: tuple[str, ...], script: str, kept: Sequence[Text]) -> Iterat
 
     `kept` are the texts read with those asked for so far.
     """
-    asked = {likely}
+    asked = [frozenset(likely)]
     sure = False
     if likely:
         yield likely
@@ -355,9 +354,9 @@ def _asked(likely: tuple[str, ...], script: str, kept: Sequence[Text]) -> Iterat
             break
     for _ in range(_ROUNDS):
         own = languages_of(kept)
-        if not own or own in asked:
+        if any(set(own) <= others for others in asked):
             return
-        asked.add(own)
+        asked.append(frozenset(own))
         yield own
 
 

@@ -5,7 +5,7 @@ An engine that does not know a script is sure of its nonsense. `score` has the f
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kernel.language import ACCEPTED, detect
@@ -19,15 +19,15 @@ _MARK_CONFIDENCE = 0.6
 _FEW_LETTERS = 24
 _LEAST_TEXT, _NONSENSE = 3, 0.3
 _BELIEF, _MORE_BELIEF = 0.55, 0.75
-_LEAST_SHARE = 0.12
+_LEAST_SHARE, _RUN = 0.12, 200
+_FAMILY = {"hr": "hbs", "sr": "hbs", "bs": "hbs"}
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FOREIGN = re.compile(r"[\u2e80-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _OWN = {
-    "en": ("eng",), "de": ("deu", "eng"), "hr": ("hrv", "eng"), "sl": ("slv", "eng"),
-    "sr": ("srp_latn", "eng"), "ru": ("rus", "eng"), "bg": ("bul", "eng"), "mk": ("mkd", "eng"),
+    "en": "eng", "de": "deu", "hr": "hrv", "sl": "slv", "sr": "srp_latn", "ru": "rus", "bg": "bul",
+    "mk": "mkd",
 }  # fmt: skip
-_SERBIAN_CYRILLIC = ("srp", "eng")
 _DICTIONARIES = {"sr": "hbs", "hr": "hbs"}
 
 
@@ -36,6 +36,7 @@ class Text:
     """What one engine read, and how far it can be believed by itself.
 
     `found` counts its words of two letters and more; `known` are those that a dictionary has.
+    `language` is that of most of it; `languages` are Tesseract's for all that it is in.
     """
 
     words: list[Seen] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Text:
     known: frozenset[str] = frozenset()
     confidence: float = 0.0
     language: str = ""
+    languages: tuple[str, ...] = ()
 
     @property
     def letters(self) -> int:
@@ -129,11 +131,53 @@ def text_of(words: Iterable[Seen]) -> Text:
     whole = " ".join(word.text for word in kept)
     if not kept:
         return Text()
-    language = detect(whole).code
+    codes = _codes(kept)
     weights = [len(word.text) for word in kept]
     sure = sum(w.confidence * n for w, n in zip(kept, weights, strict=True)) / sum(weights)
     found = Counter(_WORD.findall(whole))
-    return Text(kept, found, _known(found, language), round(sure, 4), language)
+    known = _known(found, {code for code, _ in codes})
+    language = codes[0][0] if codes else ""
+    return Text(kept, found, known, round(sure, 4), language, _models(codes))
+
+
+def _codes(words: Sequence[Seen]) -> list[tuple[str, bool]]:
+    """Languages, each with whether it is Cyrillic, that have a fair share of the words, most first.
+
+    Told on runs of words, since columns and paragraphs of one page may be in several. Nearly the
+    same languages are one: a run is too short to tell them apart.
+    """
+    whole = detect(" ".join(word.text for word in words)).code
+    shares: Counter[tuple[str, bool]] = Counter()
+    for run in _runs(words):
+        code = detect(run).code
+        cyrillic = len(_CYRILLIC.findall(run)) * 2 > sum(map(str.isalpha, run))
+        if _FAMILY.get(code, code) == _FAMILY.get(whole, whole):
+            code = whole
+        if code in ACCEPTED:
+            shares[code, cyrillic] += len(run)
+    least = _LEAST_SHARE * sum(shares.values())
+    return [pair for pair, letters in shares.most_common() if letters >= least]
+
+
+def _runs(words: Sequence[Seen]) -> Iterator[str]:
+    """Words that follow one another, of one script, until they are enough to tell a language."""
+    run: list[str] = []
+    for word in words:
+        script = bool(_CYRILLIC.search(word.text))
+        if run and (script != bool(_CYRILLIC.search(run[-1])) or sum(map(len, run)) >= _RUN):
+            yield " ".join(run)
+            run = []
+        if any(map(str.isalpha, word.text)):
+            run.append(word.text)
+    if run:
+        yield " ".join(run)
+
+
+def _models(codes: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+    """Tesseract's languages for ours; English last, as its words stand in every text."""
+    own = ["srp" if pair == ("sr", True) else _OWN[pair[0]] for pair in codes]
+    others = dict.fromkeys(name for name in own if name != "eng")
+    return (*others, "eng") if own else ()
 
 
 def _is_text(word: Seen) -> bool:
@@ -143,25 +187,13 @@ def _is_text(word: Seen) -> bool:
     return word.confidence >= _MARK_CONFIDENCE or any(map(str.isalnum, word.text))
 
 
-def _known(words: Iterable[str], language: str) -> frozenset[str]:
-    """Those that a dictionary of the language, or of English, has."""
+def _known(words: Iterable[str], codes: set[str]) -> frozenset[str]:
+    """Those that a dictionary of the languages, or of English, has."""
     from simplemma import is_known
 
-    wanted = {language} if language in ACCEPTED else set(ACCEPTED)
-    codes = tuple(sorted({_DICTIONARIES.get(code, code) for code in wanted | {"en"}}))
-    return frozenset(word for word in words if any(is_known(word, lang=code) for code in codes))
-
-
-def own_languages(text: Text) -> tuple[str, ...]:
-    """Tesseract's languages for a text, or none when it is not told.
-
-    Where the text is in two scripts: those of both.
-    """
-    parts = [
-        [word.text for word in text.words if bool(_CYRILLIC.search(word.text)) is cyrillic]
-        for cyrillic in (text.cyrillic >= 0.5, text.cyrillic < 0.5)
-    ]
-    return _languages_of_parts(parts)
+    wanted = (codes or set(ACCEPTED)) | {"en"}
+    names = tuple(sorted({_DICTIONARIES.get(code, code) for code in wanted}))
+    return frozenset(word for word in words if any(is_known(word, lang=name) for name in names))
 
 
 def languages_of(texts: Sequence[Text]) -> tuple[str, ...]:
@@ -174,23 +206,6 @@ def languages_of(texts: Sequence[Text]) -> tuple[str, ...]:
     others = [text for text in texts if (text.cyrillic >= 0.5) != (best.cyrillic >= 0.5)]
     other = max(others, key=lambda text: text.worth, default=None)
     if other is None or other.worth < _LEAST_SHARE * best.worth:
-        return own_languages(best)
-    return _languages_of_parts([[w for w in text.found.elements() if w in text.known]
-                                for text in (best, other)])  # fmt: skip
-
-
-def _languages_of_parts(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """`parts` are words of one script each; a small one does not count."""
-    sizes = [sum(map(len, part)) for part in parts]
-    languages: list[str] = []
-    for part, size in zip(parts, sizes, strict=True):
-        if size >= _FEW_LETTERS and size >= _LEAST_SHARE * sum(sizes):
-            languages += _own(" ".join(part))
-    return tuple(dict.fromkeys(languages))
-
-
-def _own(text: str) -> tuple[str, ...]:
-    language = detect(text).code
-    if language == "sr" and _CYRILLIC.search(text):
-        return _SERBIAN_CYRILLIC
-    return _OWN.get(language, ())
+        return best.languages
+    both = [code for code in (*best.languages, *other.languages) if code != "eng"]
+    return (*dict.fromkeys(both), "eng")

@@ -93,6 +93,49 @@ def test_the_dictionaries_know_every_language_and_script(language: str) -> None:
     assert text.language == language.partition("-")[0]
 
 
+@pytest.mark.parametrize(
+    ("languages", "models"),
+    [
+        (("de",), ("deu", "eng")),
+        (("de", "hr"), ("deu", "hrv", "eng")),
+        (("ru", "en"), ("rus", "eng")),
+        (("bg", "de"), ("bul", "deu", "eng")),
+        (("sr-Cyrl", "en"), ("srp", "eng")),
+        (("sr-Latn",), ("srp_latn", "eng")),
+    ],
+)
+def test_a_page_in_several_languages_is_read_with_all_of_them(
+    languages: tuple[str, ...], models: tuple[str, ...]
+) -> None:
+    text = text_of(seen(" ".join(f"{TEXTS[code]} {TEXTS[code]}" for code in languages)))
+    assert set(text.languages) == set(models)
+    assert text.languages[-1] == "eng"
+    assert text.plausibility > 0.85
+
+
+def test_a_word_of_another_language_is_not_another_language() -> None:
+    text = text_of(seen(f"{TEXTS['ru']} {TEXTS['ru']} Made in Germany"))
+    assert text.languages == ("rus", "eng")
+
+
+def test_the_half_of_a_page_in_another_script_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Both(_Told):
+        def read(self, image: Any, languages: Any, clock: Clock) -> list[Seen]:
+            self.asked.append(tuple(languages))
+            garbled = (
+                "Оег Вм уегоИев зетеп фагИсЬеп " * 5,
+                "CoBeT nykyet exxerogHbii oTyeT ueHa " * 5,
+            )
+            latin = TEXTS["de"] if "deu" in languages else garbled[0]
+            other = TEXTS["ru"] if "rus" in languages else garbled[1]
+            return seen(f"{latin} {other}")
+
+    engine = Both("", "Latin")
+    monkeypatch.setattr(ocr, "engines", lambda: (engine, None))
+    scan = read(drawn(TEXTS["en"]))
+    assert said(scan) == f"{TEXTS['de']} {TEXTS['ru']}"
+
+
 def test_specks_are_no_text() -> None:
     assert not text_of(seen("~ | . -", 0.3)).words
     assert len(text_of(seen("– a", 0.9)).words) == 2
