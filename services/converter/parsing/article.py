@@ -22,6 +22,8 @@ _SHARE = 0.6
 _WINDOW = 200_000
 """How far from the last find a text is looked for: a page of 100,000 strangers must not take
 100,000 searches through all of the article."""
+_HUGE_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,20})\s[^<>]{20000,}>")
+"""No attribute in it matters here, and the parser takes time by the square of their number."""
 _NOT_SQUEEZED = re.compile(r"[\W_]+")
 _WORD = re.compile(r"\w+")
 
@@ -114,7 +116,7 @@ def page_tree(source: str) -> Any:
 
     parser = HTMLParser(remove_comments=True, remove_pis=True, default_doctype=False)
     try:
-        return document_fromstring(source, parser=parser)
+        return document_fromstring(_HUGE_TAG.sub(r"<\1>", source), parser=parser)
     except ParserError:
         return None
 

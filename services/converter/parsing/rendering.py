@@ -18,10 +18,15 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _SECTIONS = frozenset({"thead", "tbody", "tfoot"})
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
+_GAPS = re.compile(" {2,}")
 _BREAK = re.compile(r" *\n *")
 _TICKS = re.compile("`+")
 _MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 _INDENT = "    "
+# As docling reads a page: what is no sign and no blank is left out.
+_CLEAN = str.maketrans({
+    "\u00a0": " ", "\u202f": " ", "\u200b": "", "\u00ad": "", "\ufeff": "", "\u2060": "",
+})  # fmt: skip
 
 
 def rendered(body: Tag) -> Iterator[str]:
@@ -76,19 +81,19 @@ def _block(tag: Tag) -> Iterator[str]:
 def _inline(nodes: list[PageElement]) -> str:
     text = "".join(_written(node) for node in nodes)
     # Not `str.strip`: what a line begins with may be a blank of the text itself.
-    return _BREAK.sub("  \n", text.strip(" \n"))
+    return _BREAK.sub("  \n", _GAPS.sub(" ", text).strip(" \n"))
 
 
 def _written(node: PageElement) -> str:
     if isinstance(node, NavigableString):
-        plain = "" if isinstance(node, PreformattedString) else _BLANKS.sub(" ", node)
-        return literal_tags(plain)
+        plain = "" if isinstance(node, PreformattedString) else node.translate(_CLEAN)
+        return literal_tags(_BLANKS.sub(" ", plain))
     if not isinstance(node, Tag):
         return ""
     if node.name == "br":
         return "\n"
     if node.name == "code":
-        inner = _BLANKS.sub(" ", node.get_text())
+        inner = _BLANKS.sub(" ", node.get_text().translate(_CLEAN))
     else:
         inner = "".join(_written(child) for child in node.contents)
     words = inner.strip()

@@ -4,6 +4,7 @@ import pytest
 
 from contracts.artifacts import ParsedDocument
 from services.converter.parsing import html
+from services.converter.parsing.article import page_tree
 from services.converter.parsing.html import parse_html
 from services.converter.settings import ParseOptions
 
@@ -27,6 +28,7 @@ SAME = [
     "<pre>  a\n```\n\n  b</pre><p>x <code>a`b</code> y <s>q</s>, z",
     "<p># z<p>a<br># b<p>```<p>&lt;b&gt; &amp;amp; [x](y)<ul><li># x<li>1. y</ul>",
     "text <div>d1<div>d2</div>d3</div> tail<hr><details><summary>S</summary>body</details>",
+    "<p>soft\u00adhy\u200bphen\u00a0\u00a0x<br>\u00a0\u00a0y \u201cz\u201d",
     "<blockquote><p>q<ul><li>r</ul><blockquote>s</blockquote></blockquote>",
 ]
 
@@ -58,3 +60,9 @@ def test_a_text_over_many_cells_is_not_multiplied(monkeypatch: pytest.MonkeyPatc
     cell = f"<td rowspan=100 colspan=100>{'x' * 500}"
     page = f"<table><tr>{cell}{'<tr><td>y' * 100}</table>"
     assert read(page).markdown.count("x" * 500) == 1
+
+
+def test_an_element_of_many_attributes_costs_little() -> None:
+    page = f"<p {' '.join(f'a{n}=v{n}' for n in range(50_000))}>seen</p>"
+    assert page_tree(page).xpath("//p")[0].attrib == {}
+    assert read(page).markdown == "seen"
