@@ -11,7 +11,7 @@ import reportlab.pdfgen.canvas
 
 from eval.parsing import places, report, scores
 from eval.parsing.engine import Engine
-from eval.parsing.made import model, web
+from eval.parsing.made import big, model, web
 from eval.parsing.made.texts import WORDS, Words
 from eval.parsing.measure import Row
 from eval.parsing.outline import outline
@@ -174,6 +174,27 @@ def test_segments_follow_the_protocol_of_trafilatura() -> None:
     assert [c.strip() for c in line.split("|")[-5:-1]] == ["0.7500", "0.7500", "0.7500", "0.6667"]
 
 
+def test_costs_tell_the_memory_of_both_processes_together() -> None:
+    row = _row(name="rows.csv", bytes=200_000_000, beside_mib=60.0, together_mib=155.0)
+    line = report.costs([row]).splitlines()[-1]
+    assert [c.strip() for c in line.split("|")[1:4]] == ["rows.csv", "200", "parsed"]
+    assert [c.strip() for c in line.split("|")[-4:-1]] == ["100", "60", "155"]
+
+
+def test_large_files_are_what_they_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in ("_TABLE_BYTES", "_LOG_BYTES", "_HTML_BYTES"):
+        monkeypatch.setattr(big, size, 5000)
+    names = frozenset({"rows.csv", "emoji.csv", "rows.json", "rows.jsonl", "server.log"})
+    texts = {path.name: path.read_text("utf-8") for path in big.write_big(tmp_path, names)}
+    assert texts.keys() == names
+    assert all(2000 < len(text) <= 5100 for text in texts.values())
+    assert len(json.loads(texts["rows.json"])["rows"]) > 10
+    assert all(json.loads(line)["text"] for line in texts["rows.jsonl"].splitlines())
+    assert "🙂" in texts["emoji.csv"]
+
+
 @pytest.mark.parametrize(
     ("error", "meant"),
     [
@@ -200,6 +221,8 @@ def test_an_engine_answers_measures_and_survives_a_document(tmp_path: Path) -> N
     assert missing.error == "FileNotFoundError"
     assert (found.text, found.error) == ("Some plain words.\n", "")
     assert found.peak_mib > 1
+    assert found.together_mib > max(found.peak_mib, found.beside_mib) / 2 > 1
+    assert found.beside_mib > 1
 
 
 def test_a_worker_that_cannot_start_is_told_as_dead(tmp_path: Path) -> None:
