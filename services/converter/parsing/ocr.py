@@ -90,8 +90,9 @@ def told_engines(options: ParseOptions) -> str:
     names = [engine.name for engine in engines() if engine is not None]
     if not names:
         return "not read: neither tesseract nor rapidocr is installed"
-    missing = "" if len(names) == 2 else " alone: the other engine is not installed"
-    return f"read by {' and '.join(names)}{missing}"
+    if len(names) == 1:
+        return f"read by {names[0]} alone: the other engine is not installed"
+    return f"read by {' and '.join(names)} where in doubt"
 
 
 @dataclass
