@@ -4,12 +4,13 @@ Coordinates are points with the origin at the top left.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
 from services.converter.parsing.pdf_shapes import BULLET, Rule, Word, join_words
@@ -242,15 +243,16 @@ def _gutter(rows: Sequence[Sequence[Word | Table]], flow: Sequence[Word | Table]
     size = _main_size(words)
     left, right = min(w.left for w in words), max(w.right for w in words)
     best: tuple[float, float] | None = None
+    edges = _edges(rows)
     x = left + 0.15 * (right - left)
     while x < right - 0.15 * (right - left):
-        score = _gutter_score(rows, x, size)
+        score = _gutter_score(edges, x, size)
         if score > 0 and (best is None or score > best[0]):
             best = (score, x)
         x += max(1.0, size / 4)
     if best is None or not _looks_like_columns(rows, best[1], size):
         return None
-    return _centre_of_gutter(rows, best[1], best[0], size)
+    return _centre_of_gutter(edges, best[1], best[0], size)
 
 
 def _table_gutter(
@@ -276,7 +278,22 @@ def _beside_one_another(a: Table, b: Table) -> bool:
     return a.kind == b.kind == "grid" and common > 0.3 * min(a.bottom - a.top, b.bottom - b.top)
 
 
-def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float) -> float:
+class _Edges(NamedTuple):
+    """Left and right edges of the items of a row, each in order, and the row's top."""
+
+    lefts: list[float]
+    rights: list[float]
+    top: float
+
+
+def _edges(rows: Iterable[Sequence[Word | Table]]) -> list[_Edges]:
+    return [
+        _Edges(sorted(i.left for i in row), sorted(i.right for i in row), min(i.top for i in row))
+        for row in rows
+    ]
+
+
+def _gutter_score(rows: Sequence[_Edges], x: float, size: float) -> float:
     """Rows with text on both sides and a gap at `x`, less the rows that run across it.
 
     Columns need not share their baselines: a row on one side counts when the row before or
@@ -284,26 +301,23 @@ def _gutter_score(rows: Sequence[Sequence[Word | Table]], x: float, size: float)
     """
     support = against = 0
     before: tuple[int, float] = (0, 0.0)
-    for row in rows:
-        left = [i.right for i in row if i.right <= x]
-        right = [i.left for i in row if i.left >= x]
-        if len(left) + len(right) < len(row):
+    for lefts, rights, top in rows:
+        left, right = bisect_right(rights, x), bisect_left(lefts, x)
+        if left < right:
             against += 1
             before = (0, 0.0)
-        elif left and right:
-            wide = min(right) - max(left) >= 0.9 * size
+        elif left and right < len(lefts):
+            wide = lefts[right] - rights[left - 1] >= 0.9 * size
             support, against = support + wide, against + (not wide)
             before = (0, 0.0)
         else:
-            side, top = (-1 if left else 1), min(i.top for i in row)
+            side = -1 if left else 1
             support += before[0] == -side and top - before[1] < size
             before = (side, top)
     return support - against if support >= max(3, 0.2 * len(rows)) else 0
 
 
-def _centre_of_gutter(
-    rows: Sequence[Sequence[Word | Table]], x: float, score: float, size: float
-) -> float:
+def _centre_of_gutter(rows: Sequence[_Edges], x: float, score: float, size: float) -> float:
     end = x
     while _gutter_score(rows, end + 1, size) >= score:
         end += 1

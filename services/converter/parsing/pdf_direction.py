@@ -20,6 +20,8 @@ def runs_leftwards(texts: Iterable[str]) -> bool:
 
 def goes_against(text: str, *, mirrored: bool) -> bool:
     """Whether a word runs against its page; a sign runs with any, a number as Latin letters do."""
+    if text.isascii() and not mirrored:
+        return False
     if any(map(_is_leftwards, text)):
         return not mirrored
     return mirrored and any(map(str.isalnum, text))

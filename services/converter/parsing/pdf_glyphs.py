@@ -340,7 +340,7 @@ class Type:
         for text, box, number in zip(texts, boxes, self._numbers, strict=True):
             yield Piece(text, Box(*box)), self._fonts[int(number)]
 
-    def at(self, words: Sequence[Piece]) -> Iterator[tuple[Font | None, list[Piece]]]:
+    def at(self, words: Iterable[tuple[str, Box]]) -> Iterator[tuple[Font | None, list[Piece]]]:
         """The font of what stands in the middle of each word, and how pdfium reads the word.
 
         None where nothing does; no pieces where it reads the same.

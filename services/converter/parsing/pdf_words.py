@@ -17,7 +17,6 @@ from services.converter.parsing.pdf_glyphs import (
     SLANTED,
     Box,
     Font,
-    Piece,
     Type,
     turned,
 )
@@ -27,7 +26,7 @@ _TEX_BOLD, _TEX_ITALIC = re.compile(r"(?:cm|sf|ec|lm)\w?bx"), re.compile(r"(?:cm
 _SYMBOLS = ("symbol", "dingbat", "wingding", "webding", "zapf", "sorts")
 _STRAIGHT = 0.2
 _MOST_WORDS = 20_000
-_LEAST_MISREAD, _FEW_COMMON = 40, 0.03
+_LEAST_MISREAD, _FEW_COMMON, _SAMPLE = 40, 0.03, 200
 _LEAST_EVEN, _UNEVEN = 8, 0.08
 _NARROW, _BROAD = frozenset("iljt1.,"), frozenset("mwшмщж@")
 _GLYPH_NAME = re.compile(r"/?[A-Z]{2}\d{6}|GLYPH<\w+>|/[a-z]\d{1,4}")
@@ -78,16 +77,16 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
         return list(_words_of_type(kind, turn))
     boxes = [Box(b.l, b.t, b.r, b.b) for b in (cell.rect.to_bounding_box() for cell in cells)]
     even = _even_fonts(cells, boxes)
-    known = kind.at([Piece(cell.text, box) for cell, box in zip(cells, boxes, strict=True)])
+    known = kind.at(zip((cell.text for cell in cells), boxes, strict=True))
     words: list[Word] = []
     for cell, box, (font, pieces) in zip(cells, boxes, known, strict=True):
         angle = (cell.rect.angle - turn.quarters * math.pi / 2) % math.pi
         upright = min(angle, math.pi - angle) < _STRAIGHT
-        whole = [Piece(cell.text, box)]
-        for piece in pieces if pieces and abs(cell.rect.angle) < _STRAIGHT else whole:
-            text = _text(cell, piece.text)
+        whole = [(cell.text, box)]
+        for read, of_letters in pieces if pieces and abs(cell.rect.angle) < _STRAIGHT else whole:
+            text = _text(cell, read)
             # What pdfium reads has the height of its letters, all others that of their line.
-            place = Box(piece.box.left, box.top, piece.box.right, box.bottom)
+            place = Box(of_letters.left, box.top, of_letters.right, box.bottom)
             if not text or place.right <= place.left or box.bottom <= box.top:
                 continue
             word = _word(text, str(getattr(cell, "font_name", "")).lower(), turn.box(*place), font)
@@ -102,11 +101,13 @@ def words_of(parsed: Any, turn: Turn, kind: Type) -> list[Word]:
 
 def _is_misread(cells: Sequence[Any], kind: Type) -> bool:
     """Whether pdfium reads words of a language where docling's parser reads none."""
-    theirs = [piece.text for piece, _ in kind.words()]
-    if len(theirs) < _LEAST_MISREAD or any(cell.from_ocr for cell in cells):
+    if any(cell.from_ocr for cell in cells[:1]):
         return False
-    own = common_share(unmarked(cell.text) for cell in cells)
-    return own < _FEW_COMMON and common_share(theirs) > 3 * _FEW_COMMON
+    own = common_share(unmarked(cell.text) for cell in cells[:_SAMPLE])
+    if own >= _FEW_COMMON:
+        return False
+    theirs = [piece.text for piece, _ in kind.words()]
+    return len(theirs) >= _LEAST_MISREAD and common_share(theirs) > 3 * _FEW_COMMON
 
 
 def _words_of_type(kind: Type, turn: Turn) -> Iterator[Word]:
