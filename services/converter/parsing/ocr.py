@@ -38,6 +38,7 @@ from services.converter.parsing.ocr_text import (
     languages_of,
     score,
     text_of,
+    with_separators,
 )
 from services.converter.parsing.pdf_shapes import Rule, Word
 from services.converter.parsing.upright import (
@@ -60,6 +61,7 @@ _SURE_TURN = 8.0
 _FLAT = 0.5
 _SURE_WORDS, _SURE_CONFIDENCE, _MOST_UNREAD = 0.8, 0.93, 0.03
 _EVERY, _ROUNDS = 10, 2
+_MANY_FIGURES = 0.08
 _BETTER = 0.02
 _SAMPLE = 900
 _SHARE_OF_TIME = 0.8
@@ -137,7 +139,10 @@ class _Attempt:
             return None
         frame = Frame.of(*size).turned(self.quarters).rotated(self.skew)
         unit = frame.size[0] / self.image.width
-        words = _words(self.texts[engine].words, unit)
+        seen = self.texts[engine].words
+        if engine == "tesseract" and "rapidocr" in self.texts:
+            seen = with_separators(seen, self.texts["rapidocr"].words)
+        words = _words(seen, unit)
         rules = [Rule(r.left * unit, r.top * unit, r.right * unit, r.bottom * unit)
                  for r in self.rules]  # fmt: skip
         return Scan(words, rules, frame, Reading(page=number, engine=engine, scores=self.scores))
@@ -285,7 +290,7 @@ class PageReader:
 
     def _is_sure(self, attempt: _Attempt) -> bool:
         text = attempt.texts.get("tesseract")
-        if text is None or text.plausibility < GOOD:
+        if text is None or text.plausibility < GOOD or text.figures > _MANY_FIGURES:
             return False
         if text.cyrillic > 0.5:
             # The second engine does not know these letters.

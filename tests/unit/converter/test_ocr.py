@@ -19,7 +19,7 @@ from services.converter.parsing.ocr_engines import (
     rapid,
     tesseract,
 )
-from services.converter.parsing.ocr_text import score, text_of
+from services.converter.parsing.ocr_text import score, text_of, with_separators
 from services.converter.parsing.upright import Frame
 from services.converter.settings import ParseOptions
 from tests.unit.converter.drawn import TEXTS, drawn, scanned
@@ -286,6 +286,33 @@ def test_a_page_of_which_the_first_engine_left_out_a_part_is_compared(
     reader = reader_of(monkeypatch, Half(TEXTS["en"]), second)
     page = drawn(TEXTS["en"] * 4)
     assert all("rapidocr" in engines_of(read(page, reader)) for _ in range(4))
+
+
+def figure(text: str, left: float = 0, confidence: float = 0.98) -> Seen:
+    return Seen(text, left, 0, left + 50, 20, 20, confidence)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ("45%", figure("4.5"), "4.5%"), ("1234567", figure("1,234,567"), "1,234,567"),
+        ("45%", figure("4.6"), "45%"), ("45%", figure("4.5", left=80), "45%"),
+        ("45%", figure("4.5", confidence=0.7), "45%"), ("4.5", figure("45"), "4.5"),
+        ("3-12", figure("3.12"), "3-12"), ("year", figure("4.5"), "year"),
+    ],
+)  # fmt: skip
+def test_a_point_in_a_figure_that_one_engine_lost_is_taken_from_the_other(
+    first: str, second: Seen, kept: str
+) -> None:
+    (word,) = with_separators([figure(first)], [second])
+    assert word.text == kept
+
+
+def test_a_page_with_many_figures_is_read_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    said_ = TEXTS["en"] + " 45% 13% 1,841 753 12 99"
+    reader = reader_of(monkeypatch, _Whole(said_), _Second(said_))
+    page = drawn(TEXTS["en"])
+    assert all(engines_of(read(page, reader)) == {"tesseract", "rapidocr"} for _ in range(3))
 
 
 def test_where_the_second_engine_was_better_it_reads_the_next_page_too(
