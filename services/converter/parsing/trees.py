@@ -2,13 +2,15 @@
 
 Each of its edits looks for the position of an element among its siblings from the first one on:
 20,000 line breaks in one paragraph would take 200 million steps. Edits come in document order, so
-here the search begins where the last one ended.
+here the search begins where the last one ended. Each of its searches builds a matcher, which for
+a look at the parents takes longer than the look itself: a search for names alone does without.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString, PageElement, PreformattedString, Tag
+from bs4.element import NavigableString, PageElement, PreformattedString, ResultSet, Tag
 
 _SECTIONS = frozenset({"div", "section", "article", "main", "header", "form", "fieldset", "center"})
 # By these docling knows forms and what is not seen.
@@ -21,7 +23,44 @@ _BEGINNINGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
 _BLOCKS = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre"]
 
 
-class NearTag(Tag):
+class _Searched(Tag):
+    """Finds elements by their names as Beautiful Soup does, without its matchers."""
+
+    def _find_all(
+        self,
+        name: Any,
+        attrs: Any,
+        string: Any,
+        limit: int | None,
+        generator: Iterator[PageElement],
+        **kwargs: Any,
+    ) -> Any:
+        names = _names(name)
+        if names is None or attrs or string is not None or kwargs:
+            return super()._find_all(name, attrs, string, limit, generator, **kwargs)
+        found: ResultSet[Tag] = ResultSet(None)
+        for element in generator:
+            if isinstance(element, Tag) and (not names or element.name in names):
+                found.append(element)
+                if len(found) == limit:
+                    break
+        return found
+
+
+def _names(name: Any) -> frozenset[str] | None:
+    """What a search asks for; empty for every element, None for more than names."""
+    if name is True:
+        return frozenset()
+    names = [name] if isinstance(name, str) else name
+    plain = isinstance(names, list) and all(isinstance(n, str) and ":" not in n for n in names)
+    return frozenset(names) if plain and names else None
+
+
+class Page(_Searched, BeautifulSoup):
+    """A page whose elements are `NearTag`s."""
+
+
+class NearTag(_Searched):
     """An element that finds a child fast if it is near to the one that was asked for before."""
 
     _near = 0
@@ -51,7 +90,7 @@ class NearTag(Tag):
 
 def parsed(source: str, parser: str = "lxml") -> BeautifulSoup:
     """A page of such elements; `parser` as Beautiful Soup names it."""
-    return BeautifulSoup(source, parser, element_classes={Tag: NearTag})
+    return Page(source, parser, element_classes={Tag: NearTag})
 
 
 def smooth(soup: BeautifulSoup) -> None:

@@ -1,12 +1,14 @@
 """Whatever bytes say that they are HTML: read or refused, the same twice, places in order."""
 
 import re
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
+from services.converter.parsing import html
 from services.converter.parsing.html import parse_html
 from services.converter.settings import ParseOptions
 
@@ -101,6 +103,18 @@ trees = st.lists(st.recursive(WORDS, _element, max_leaves=12), min_size=1, max_s
 @bounded
 @given(trees)
 def test_no_word_of_a_small_page_is_lost(parts: list[str]) -> None:
+    check_words(parts)
+
+
+@bounded
+@given(trees, soup)
+def test_no_word_of_a_large_page_is_lost(parts: list[str], page: str) -> None:
+    with patch.object(html, "_LARGE", 0):
+        check_words(parts)
+        check(page.encode("utf-8", "replace"))
+
+
+def check_words(parts: list[str]) -> None:
     page = f"<html><body>{' '.join(parts)}</body></html>"
     document = read(page.encode(), article=False)
     assert document is not None

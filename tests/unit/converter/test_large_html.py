@@ -105,3 +105,17 @@ def test_smoothing_joins_texts_and_nothing_else() -> None:
     smooth(page)
     assert page.p is not None
     assert [str(node) for node in page.p.contents] == ["axb", "c", "d"]
+
+
+def test_a_search_for_names_finds_what_beautiful_soup_finds() -> None:
+    source = "<div><p>a<b>b</b><o:p>c</o:p></p><ul><li>d<li>e</ul></div><p hidden>f"
+    near, own = parsed(source), BeautifulSoup(source, "lxml")
+    for name in ("p", ["p", "li"], True, "o:p", ["o:p", "b"], []):
+        for limit in (None, 1):
+            found = [str(tag) for tag in near.find_all(name, limit=limit)]
+            assert found == [str(tag) for tag in own.find_all(name, limit=limit)]
+    inner = near.b
+    assert inner is not None
+    assert inner.find_parent(["ul", "div"]) is near.div
+    assert inner.find_parent("table") is None
+    assert near.find("p", hidden=True) is near.find_all("p")[1]
