@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from html import unescape
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from bs4.element import Tag
 from contracts.artifacts import HiddenKind, HiddenText
 from services.converter.parsing.emphasis import Run, emphasised, emphasised_runs
 from services.converter.parsing.literal import line_start, linked, plain_line, span
+from services.converter.parsing.marks import unmarked
 from services.converter.parsing.table_text import has_head, table_rule
 from services.converter.parsing.visibility import take_hidden
 
@@ -40,6 +42,18 @@ _NAMES = "|".join(sorted(_BLOCKS | _INLINE, key=len, reverse=True))
 _ANY_TAG = re.compile(rf"</?(?:{_NAMES})(?=[\s/>])[^<>]*>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(alt|title|aria-label)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_KNOWN = frozenset({
+    *_BLOCKS, *_INLINE,
+    "acronym", "applet", "area", "base", "basefont", "bdi", "bdo", "bgsound", "blink", "canvas",
+    "col", "colgroup", "data", "datalist", "dialog", "dir", "embed", "frame", "frameset", "head",
+    "hgroup", "iframe", "isindex", "keygen", "link", "listing", "map", "marquee", "math", "meta",
+    "meter", "nobr", "noembed", "noframes", "noscript", "object", "optgroup", "option", "output",
+    "param", "plaintext", "portal", "progress", "rb", "rp", "rt", "rtc", "ruby", "script",
+    "search", "select", "slot", "spacer", "strike", "style", "svg", "template", "textarea",
+    "title", "track", "xmp",
+})  # fmt: skip
+"""Other names of tags are text, unless they have an end."""
+_CLOSED = re.compile(r"</([a-z][^\s<>/]*)", re.IGNORECASE)
 _PAIR = re.compile(
     r"<(a|b|strong|i|em|s|del|strike|code|tt|samp)(\s[^<>]*)?>([^<>]*)</\1\s*>", re.IGNORECASE
 )
@@ -59,6 +73,12 @@ _TABLE_ENDS = re.compile(r"</table\s*>", re.IGNORECASE)
 _ONLY_TAGS = re.compile(r"\s*(?:<.*)?")
 _BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _BLANKS = re.compile(r"[ \t]{2,}")
+_NAME = re.compile(r"\w+")
+_LOUD = re.compile(r"(?<!\\)!(?=<a\s)", re.IGNORECASE)
+_LOUD_LINK = re.compile(r"(?<!\\)!(?=\[[^\[\]`]*\]\()")
+_WORD_GAP = re.compile("(?<=\\S)\ufded+(?=[^\\s\ufded])")
+_STRAY = re.compile(r"<(?=([a-z][^\s<>/]*)([^<>]*))", re.IGNORECASE)
+_ITEM_MARK = re.compile(r"[-+*]|\d{1,9}[.)]")
 _DEEPEST = 60
 _DEEPEST_LIST = 8
 _MOST_COLUMNS = 500
@@ -98,7 +118,9 @@ def without_html(lines: Sequence[str], hidden: list[HiddenText]) -> list[Line]:
             continue
         start, end = token.map
         out += [Line(lines[n], n) for n in range(at, start)]
-        if token.type == "html_block":
+        if token.type == "html_block" and _lead(lines[start], token.content).strip():
+            out += _nested(lines, start, end, token.content, hidden)
+        elif token.type == "html_block":
             end = tables.end(lines, start, end)
             out += _block(lines, start, end, hidden)
         else:
@@ -119,7 +141,10 @@ def _paragraph(
         return
     from services.converter.parsing.text import outside_spans
 
-    changed = outside_spans(text, lambda part: _inline_tags(part, hidden, in_table=in_table))
+    def change(part: str) -> str:
+        return _inline_tags(part, hidden, in_table=in_table)
+
+    changed = outside_spans(text, change, hidden)
     for number, line in enumerate(changed.split("\n")):
         if lines[start + number].lstrip().startswith("<") and not line.startswith("<"):
             # What stands behind a tag starts no block.
@@ -128,8 +153,9 @@ def _paragraph(
             yield Line(part, start + number)
 
 
-_MORE, _BROKEN = "\ufdeb", "\ufdec"
-"""A line ends here that does not in the file; a line is broken here: as signs in `marks.py`."""
+_MORE, _BROKEN, _GAP, _LITERAL = "\ufdeb", "\ufdec", "\ufded", "\ufdee"
+"""A line ends here that does not in the file; a line is broken here; a block began or ended here;
+here is a `<` that is text: as signs in `marks.py`."""
 
 
 def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
@@ -140,8 +166,10 @@ def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
 
     def gone(match: re.Match[str]) -> str:
         _note(match[0], hidden)
-        return ""
+        return _GAP if _NAME.findall(match[0])[0].lower() in _BLOCKS else ""
 
+    # A link behind a bare `!` would be a picture.
+    text = _LOUD.sub(r"\\!", text.replace("\\<", f"\\{_LITERAL}"))
     text = _EMPTY.sub(gone, text)
     text = "\n".join(_broken(text.split("\n"), in_table=in_table))
     for _ in range(_ROUNDS):
@@ -150,7 +178,8 @@ def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
         text = _PAIR.sub(pair, text)
         if text == before:
             break
-    return _ANY_TAG.sub(gone, text)
+    text = _WORD_GAP.sub(" ", _ANY_TAG.sub(gone, text)).replace(_GAP, "")
+    return text.replace(_LITERAL, "<")
 
 
 def _paired(match: re.Match[str], before: str, after: str) -> str:
@@ -161,11 +190,19 @@ def _paired(match: re.Match[str], before: str, after: str) -> str:
     if name == "a":
         found = _HREF.search(match[2] or "")
         return linked(inner, next(filter(None, found.groups()), "") if found else "")
+    core = inner.strip()
     if name in _CODE:
-        return inner if "`" in inner else f"`{inner.strip()}`"
+        return inner if "`" in inner or "\0" in inner else f"`{_decoded(core)}`"
     if name in _STRUCK:
-        return f"~~{inner.strip()}~~"
+        return inner if "~" in (core[0], core[-1]) else f"~~{core}~~"
     return emphasised(inner, bold=name in _BOLD, italic=name in _ITALIC, before=before, after=after)
+
+
+def _decoded(code: str) -> str:
+    """Characters in the place of entities, which are none between backticks."""
+    text = unescape(code.replace(_LITERAL, "<"))
+    kept = all(text.count(sign) == code.count(sign) for sign in "`|\n")
+    return text.replace("<", _LITERAL) if kept else code
 
 
 def _broken(lines: list[str], *, in_table: bool) -> Iterator[str]:
@@ -213,6 +250,34 @@ class _Tables:
         return last + 1 if whole else end
 
 
+def _lead(line: str, content: str) -> str:
+    """The marks of quotes and items before the first line of a block."""
+    text = content.split("\n", 1)[0]
+    return line.removesuffix(text) if text else ""
+
+
+def _nested(
+    lines: Sequence[str], start: int, end: int, content: str, hidden: list[HiddenText]
+) -> list[Line]:
+    """An HTML block that a quote or an item of a list begins with."""
+    own = content.split("\n")[: end - start]
+    written = _block(own, 0, len(own), hidden)
+    if [line.text for line in written] == own:
+        return [Line(lines[n], n) for n in range(start, end)]
+    lead = _lead(lines[start], content)
+    inner = _ITEM_MARK.sub(lambda match: " " * len(match[0]), lead)
+    out = [
+        Line(f"{inner if number else lead}{line.text}".rstrip(), start + line.start)
+        for number, line in enumerate(written)
+    ]
+    # As for other blocks; an item has its mark for that.
+    if inner == lead and start and lines[start - 1].startswith(lead.rstrip()):
+        out.insert(0, Line(inner.rstrip(), start))
+    if end < len(lines) and lines[end].startswith(inner.rstrip() or inner):
+        out.append(Line(inner.rstrip(), end - 1))
+    return out
+
+
 def _block(lines: Sequence[str], start: int, end: int, hidden: list[HiddenText]) -> list[Line]:
     text = "\n".join(lines[start:end])
     if not _ANY_TAG.search(text) or _swallows(text):
@@ -250,6 +315,7 @@ class _Writer:
 
     def __init__(self, text: str, hidden: list[HiddenText]) -> None:
         self.lines: list[Line] = []
+        text = _without_strays(text)
         soup = BeautifulSoup(text, "html.parser" if _is_even(text) else "lxml")
         self._starts = _starts(soup, text)
         self._at = 0
@@ -265,7 +331,7 @@ class _Writer:
 
     def _put(self, runs: list[Run], lead: str, indent: str) -> None:
         """A paragraph; `lead` stands before its first line, `indent` before the others."""
-        text = _BLANKS.sub(" ", emphasised_runs(runs))
+        text = _BLANKS.sub(" ", _line_of(runs))
         lines = [line for line in map(str.strip, text.split("\n")) if line.strip(_BROKEN)]
         for number, line in enumerate(lines):
             joint = "\\" if line.endswith(_BROKEN) and number + 1 < len(lines) else ""
@@ -367,7 +433,7 @@ class _Writer:
         self._add(f"{indent}| {' | '.join(padded)} |")
 
     def _code(self, tag: Tag, indent: str) -> None:
-        text = tag.get_text().strip("\n")
+        text = unmarked(tag.get_text()).strip("\n")
         if not text.strip():
             return
         longest = max((len(run) for run in re.findall("`+", text)), default=0)
@@ -379,6 +445,18 @@ class _Writer:
         self._add(indent + fence)
         if indent:
             self._gap(indent)
+
+
+def _without_strays(text: str) -> str:
+    """What is no tag of HTML, has no end and does not end itself is text: `Vec<T>`, `<https://…>`."""
+    closed = {name.lower() for name in _CLOSED.findall(text)}
+
+    def literal(match: re.Match[str]) -> str:
+        name = match[1].lower()
+        is_tag = name in _KNOWN or name in closed or match[2].endswith("/")
+        return "<" if is_tag else "&lt;"
+
+    return _STRAY.sub(literal, text)
 
 
 def _is_even(text: str) -> bool:
@@ -450,9 +528,14 @@ def _grid(rows: Sequence[Tag]) -> list[list[list[Run]]]:
 
 def _cell(runs: Sequence[Run], *, plain: bool = False) -> str:
     """The text of a cell in one line."""
-    text = "".join(run.text for run in runs) if plain else emphasised_runs(runs)
+    text = "".join(run.text for run in runs) if plain else _line_of(runs)
     text = _BLANKS.sub(" ", text.replace(f"{_BROKEN}\n", " ")).strip()
     return _BAR.sub(r"\1\\|", text)
+
+
+def _line_of(runs: Sequence[Run]) -> str:
+    """The runs with emphasis; a link behind `!` is no picture."""
+    return _LOUD_LINK.sub(r"\\!", emphasised_runs(runs))
 
 
 def _number(told: Any) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
@@ -30,11 +31,11 @@ _REFERENCE_COMMENT = re.compile(
 )
 _OPENING = re.compile(r"<([a-z][a-z0-9]*)\b([^<>]*)>", re.I)
 _NEVER_SHOWN = frozenset({"script", "style", "template", "noscript"})
-_INVISIBLE = re.compile(
-    r"\bhidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|"
-    r"opacity\s*:\s*0(?:[;\"'\s]|\Z)",
-    re.I,
-)
+_RAW = frozenset({"script", "style"})
+"""Of elements, no other element is within them."""
+_LOOKED = re.compile(r"style|hidden|class|color", re.I)
+_TRANSPARENT = re.compile(r"(?<![-\w])color\s*:\s*transparent", re.I)
+_PAINTED = re.compile(r"\b(?:background|bgcolor)", re.I)
 
 
 def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None) -> Parse:
@@ -54,7 +55,7 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
     fields: dict[str, str] = {}
     if media_type == MARKDOWN:
         text, fields = _front_matter(text, hidden)
-        text = _outside_code(text, lambda part: take_hidden(part, hidden))
+        text = _without_hidden(text, hidden)
         text = _rendered(text, hidden)
     if not _SHOWN.search(text):
         raise Refusal("empty-document", "the file has no text")
@@ -163,38 +164,75 @@ def take_hidden(markdown: str, hidden: list[HiddenText]) -> str:
     markdown = _REFERENCE_COMMENT.sub(comment, markdown)
     kept: list[str] = []
     at = 0
-    for start, inside, close, end in _invisible(markdown):
-        note("invisible-style", markdown[inside:close])
+    for kind, start, inside, close, end in _invisible(markdown):
+        note(kind, markdown[inside:close])
         kept += [markdown[at:start], _removed(markdown[start:end])]
         at = end
     return "".join([*kept, markdown[at:]])
 
 
-def _invisible(markdown: str) -> Iterator[tuple[int, int, int, int]]:
-    """Elements that show nothing: start, start of the content, its end, end."""
+def _invisible(markdown: str) -> Iterator[tuple[HiddenKind, int, int, int, int]]:
+    """Elements that show nothing: why, start, start of the content, its end, end."""
     at = 0
     # What has no end is looked for once, and not from each of a thousand openings.
     unclosed: set[str] = set()
+    uneven: set[str] = set()
+    unseen = cache(partial(_unseen, on_white=_PAINTED.search(markdown) is None))
     for opening in _OPENING.finditer(markdown):
         name = opening[1].lower()
-        unseen = name in _NEVER_SHOWN or _INVISIBLE.search(opening[2])
-        if opening.start() < at or name in unclosed or not unseen:
+        if opening.start() < at or name in unclosed:
             continue
-        closing = re.compile(rf"</{name}\s*>", re.I).search(markdown, opening.end())
+        kind = unseen(name, opening[2])
+        if kind is None:
+            continue
+        closing = _closing(markdown, name, opening.end(), uneven)
         if closing is None:
             unclosed.add(name)
             continue
-        yield opening.start(), opening.end(), closing.start(), closing.end()
+        yield kind, opening.start(), opening.end(), closing.start(), closing.end()
         at = closing.end()
+
+
+def _unseen(name: str, attributes: str, *, on_white: bool) -> HiddenKind | None:
+    """Why an element of this look shows nothing."""
+    if name in _NEVER_SHOWN:
+        return "invisible-style"
+    if not _LOOKED.search(attributes):
+        return None
+    from services.converter.parsing.visibility import unseen_kind
+
+    if _TRANSPARENT.search(attributes) and "clip" not in attributes:
+        return "invisible-style"
+    return unseen_kind(f"<{name}{attributes}>", on_white=on_white)
+
+
+def _closing(markdown: str, name: str, at: int, uneven: set[str]) -> re.Match[str] | None:
+    """The end tag of an element of which others may lie within it; where they do not pair, which
+    `uneven` keeps, the first one."""
+    first: re.Match[str] | None = None
+    depth = 1
+    for tag in re.compile(rf"<(/?){name}(?=[\s/>])[^<>]*>", re.I).finditer(markdown, at):
+        depth += -1 if tag[1] else 1
+        first = first or (tag if tag[1] else None)
+        if first and (not depth or name in _RAW or name in uneven):
+            return first if depth else tag
+    uneven.add(name)
+    return first
 
 
 def _removed(text: str) -> str:
     return _REMOVED * (text.count("\n") + text.count(_REMOVED))
 
 
-def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """`change` applied to everything but fenced blocks and code spans."""
-    return "".join(part if code else outside_spans(part, change) for code, part in _fences(text))
+def _without_hidden(text: str, hidden: list[HiddenText]) -> str:
+    """`take_hidden` of everything but fenced blocks and code spans."""
+
+    def change(part: str) -> str:
+        return take_hidden(part, hidden)
+
+    return "".join(
+        part if code else outside_spans(part, change, hidden) for code, part in _fences(text)
+    )
 
 
 def _fences(text: str) -> Iterator[tuple[bool, str]]:
@@ -214,8 +252,8 @@ def _fences(text: str) -> Iterator[tuple[bool, str]]:
     yield bool(fence), "".join(run)
 
 
-def outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """`change` applied to everything but code spans.
+def outside_spans(text: str, change: Callable[[str], str], hidden: list[HiddenText]) -> str:
+    """`change` applied to everything but code spans; it may add to `hidden`.
 
     Those are put aside, since a comment may contain one and the other way round.
     """
@@ -226,8 +264,18 @@ def outside_spans(text: str, change: Callable[[str], str]) -> str:
         kept += [text[at:start], f"\0{len(spans)}\0"]
         spans.append(text[start:end])
         at = end
-    changed = change("".join([*kept, text[at:]]))
-    return re.sub(r"\0(\d+)\0", lambda match: spans[int(match[1])], changed)
+    before = len(hidden)
+
+    def whole(part: str) -> str:
+        return re.sub(r"\0(\d+)\0", lambda match: spans[int(match[1])], part)
+
+    changed = whole(change("".join([*kept, text[at:]])))
+    # What is hidden is told with the words that it puts between backticks.
+    hidden[before:] = [
+        one.model_copy(update={"text": whole(one.text)}) if "\0" in one.text else one
+        for one in hidden[before:]
+    ]
+    return changed
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:

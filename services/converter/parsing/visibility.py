@@ -48,6 +48,20 @@ def take_hidden(soup: BeautifulSoup) -> list[HiddenText]:
     return list(dict.fromkeys(hidden))
 
 
+def unseen_kind(opening: str, *, on_white: bool) -> HiddenKind | None:
+    """Why the text of one element is not seen, by its opening tag alone; None if it is.
+
+    `on_white`: nothing around it is known to paint another background.
+    """
+    tag = BeautifulSoup(opening, "html.parser").find(True)
+    if not isinstance(tag, Tag):
+        return None
+    look = _look(tag, _Look(None, (0, 0, 0), (255, 255, 255) if on_white else None), {})
+    # What is within a painted element has a colour of its own.
+    coloured = tag.get("color") or "color" in declarations(str(tag.get("style") or ""))
+    return look.hidden or (_unreadable(look) if coloured else None)
+
+
 def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
     text = re.sub(r"\s+", " ", text).strip()
     if text:

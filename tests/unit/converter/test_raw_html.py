@@ -96,6 +96,30 @@ def test_repeats_of_merged_cells_are_bounded() -> None:
         ("<blockquote>wise <b>words</b></blockquote>", "> wise **words**"),
         ("<pre>a\n  ``` b\n</pre>", "````\na\n  ``` b\n````"),
         ("<ul><li>" * 200 + "deep", "- " + "deep"),
+        # Behind a bare `!` a link would be a picture.
+        ('Neu!<a href="https://a.b">x</a>', "Neu\\![x](https://a.b)"),
+        ('<p>Neu!<a href="https://a.b">x</a></p>', "Neu\\![x](https://a.b)"),
+        ("Use <code>List&lt;T&gt;</code>", "Use `List<T>`"),
+        ("<code>a `b` c</code> d", "a `b` c d"),
+        ("| a |\n| - |\n| <code>x&#124;y</code> |", "| a |\n| - |\n| `x&#124;y` |"),
+        # A line that starts with four tildes would be code, and all after it.
+        ("- <del><s>x</s></del>", "- ~~x~~"),
+        ("\\<b> is bold", "\\<b> is bold"),
+        (
+            "| a |\n| - |\n| <ul><li>x</li><li>y</li></ul> |",
+            "| a |\n| - |\n|  x y |",
+        ),
+        ("one<hr>two", "one two"),
+        ("<div>Vec<T> by <https://a.b> <o:p></o:p></div>", "Vec\\<T> by \\<https://a.b>"),
+        ("<div>1 <x and y", "1 \\<x and y"),
+        ("<pre>&#xfded;x</pre>", "```\nx\n```"),
+        # Blocks in items and quotes.
+        ("- <div>one</div>\n- <p>two</p>\n  three", "- one\n- two\n\n  three"),
+        ("1. <details><summary>S</summary>\n\n   b\n", "1. S\n\n   b"),
+        ("> <p>a <b>b</b>\n> c</p>\n>\n> d", "> a **b** c\n>\n>\n> d"),
+        ("> a\n> <div>b</div>\n> c", "> a\n>\n> b\n>\n> c"),
+        ("> - <table>\n>   <tr><td>x</td></tr>\n>   </table>", "> - | x |\n>   | - |"),
+        ("- <x-y>\n  z", "- <x-y>\n  z"),
     ],
 )
 def test_raw_html_as_markdown(text: str, expected: str) -> None:
@@ -116,6 +140,57 @@ def test_what_is_not_seen_is_for_the_scanner() -> None:
         ("alt-text", "a logo"), ("attribute", "tip"), ("alt-text", "small"), ("attribute", "more"),
         ("alt-text", "only this"), ("comment", "note"), ("invisible-style", "gone"),
     }  # fmt: skip
+
+
+def test_backticks_hide_nothing_from_the_scanner() -> None:
+    document = parsed(
+        "a <!-- ignore `previous` words --> b\n\n"
+        '<img alt="or `these`"> <span hidden>and `those`</span>\n'
+    )
+    assert document.markdown.split() == ["a", "b"]
+    assert [h.text for h in document.hidden] == [
+        "ignore `previous` words", "and `those`", "or `these`",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('<span style="font-size:1px">gone</span>', "zero-size"),
+        ('<font color="white">gone</font>', "background-colour"),
+        ('<span style="color: transparent">gone</span>', "invisible-style"),
+        ('<span style="position:absolute;left:-9999px">gone</span>', "off-page"),
+        ('<i class="sr-only">gone</i>', "invisible-style"),
+        ("<b hidden><b>gone</b> gone</b>", "invisible-style"),
+        ("<DIV STYLE='display:none'>\n\n*gone*\n\n<div>gone</div>\n\n</DIV>", "invisible-style"),
+    ],
+)
+def test_elements_that_nobody_sees_are_no_text(text: str, kind: str) -> None:
+    document = parsed(f"a {text}\n\nb")
+    assert document.markdown.split() == ["a", "b"]
+    assert [h.kind for h in document.hidden] == [kind]
+    assert "gone" in document.hidden[0].text
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<a href="/hidden/x">',
+        '<span style="overflow:hidden">',
+        '<span style="font-size:0.8em">',
+        '<span title="color: white; display:none">',
+        '<span style="color:#fff;background:#333">',
+        '<span style="background-color:white">',
+    ],
+)
+def test_what_only_looks_hidden_stays(tag: str) -> None:
+    assert "shown" in parsed(f"a {tag}shown</{tag[1:5].strip(' h')}> b").markdown
+
+
+def test_white_on_a_painted_page_stays() -> None:
+    text = '<table bgcolor=black><tr><td><font color="white">shown</font></td></tr></table>'
+    assert "shown" in parsed(text).markdown
+    assert "shown" in parsed(text.replace("<tr>", "\n\n<tr>")).markdown
 
 
 PIECES = st.sampled_from(
