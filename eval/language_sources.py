@@ -1,4 +1,6 @@
-"""Where the language model's training text comes from, and how it is read.
+"""Where the language model's training text comes from, and how it is read: packages.
+
+Running text of Croatian and Serbian, with its licences: `eval/language_texts.py`.
 
 Everything comes by the ordinary clients of Debian's archive and of the Python index; nothing of it
 is kept in the repository, only the weights that training derives from it.

@@ -1,22 +1,29 @@
-"""Train the language model: `python -m eval.train_language --work DIR`.
+"""Train the language model: `python -m eval.train_language --work DIR --texts DIR`.
 
 Writes `kernel/language/model.npz`; the table of words beside it is made by `eval.language_words`.
-Needs `apt-get` and `pip` as clients, `tesseract-ocr`, scipy, torch and brotli; about half an hour
-on one core. Sources and their licences: see
-`eval/language_sources.py`. Nothing of `../shared/evaldata` and no treebank is read here: those are
-for checking (`python -m eval.language`).
+Needs `apt-get` and `pip` as clients, `tesseract-ocr`, git, scipy, torch and brotli; about half an
+hour on one core. Sources and their licences: see `eval/language_sources.py` (packages) and
+`eval/language_texts.py` (repositories, of which `--texts` has clones). Nothing of
+`../shared/evaldata`, no UD test file and no parliament is read here: those are for checking
+(`python -m eval.language`).
 
-Method: multinomial logistic regression over hashed runs of characters and words, three tables:
+Method: multinomial logistic regression over hashed runs of characters and words, four tables:
 
 * `latin` and `cyrillic`: which language, Bosnian, Croatian and Serbian in Latin script being one;
-* `south`: which of those three. Names of the countries, peoples and capitals are masked, so that a
-  text is not taken for Croatian because it speaks of Croatia.
+* `south`: which of those three, from messages and words;
+* `native`: Croatian or Serbian, from running text as well. Their scores are added up with weights
+  (`eval.language_words --fit`).
 
-Each example is a piece of 10 to 260 characters, either of catalogue strings or of words drawn by
-their frequency in news and web text. Those frequencies are not to be had as such for Serbian in
-Latin script; they are solved for: which frequencies of the words of a list explain the known
-frequencies of runs of letters (Richardson 1972, Lucy 1974: multiplicative updates, never negative).
-A tenth of the South Slavic examples has lost its diacritics, as people write.
+In the last two, names of the countries, peoples and capitals are masked, so that a text is not
+taken for Croatian because it speaks of Croatia; in `native` half of the examples lose all names.
+
+Each example is a piece of 10 to 260 characters: of running text (`native` only), of catalogue
+strings, or of words drawn by their frequency. The frequencies in news and web text are not to be
+had as such for Serbian in Latin script; they are solved for: which frequencies of the words of a
+list explain the known frequencies of runs of letters (Richardson 1972, Lucy 1974: multiplicative
+updates, never negative). Those in speech are of film subtitles, of which each language's have
+some of the other's; that is taken out again. One of fourteen South Slavic examples has lost its
+diacritics, as people write.
 """
 
 import argparse
@@ -33,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from eval import language_sources as sources
+from eval import language_texts
 from kernel.language import model
 from kernel.language.features import Features, features, normalised
 
@@ -52,10 +60,13 @@ CYRILLIC = {
     "xx": ("mn", "tg", "ky", "tt", "uz@cyrillic"),
 }
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
-    "south": {code: (code,) for code in SOUTH}, "latin": LATIN, "cyrillic": CYRILLIC,
+    "south": {code: (code,) for code in SOUTH}, "native": {"hr": ("hr",), "sr": ("sr",)},
+    "latin": LATIN, "cyrillic": CYRILLIC,
 }  # fmt: skip
 MASK = r"(?:hrvat|srb|srp|bosn|bosan|bošnj|herceg|zagreb|beograd|sarajev|jugoslav)"
 _MASKED = re.compile(rf"\b{MASK}\w*", re.IGNORECASE)
+_NAME = re.compile(r"(?<=[^\W\d_] )[A-ZČĆŽŠĐ][^\W\d_]*")
+"""A capitalised word after a word."""
 _PLAIN = str.maketrans("čćžšđČĆŽŠĐ", "cczsdCCZSD")
 _FLAT = 0.85
 """Exponent over word frequencies: rare words are seen somewhat more often than in life."""
@@ -63,8 +74,9 @@ _FLAT = 0.85
 
 @dataclass(frozen=True)
 class Recipe:
-    """`drawn`: share of examples that are drawn words; `shared`: of the rest, the share that comes
-    from packages which all classes have; `each`: examples a class."""
+    """`running`, `drawn`: shares of examples that are running text and drawn words; `shared`: of
+    the rest, the share that comes from packages which all classes have; `each`: examples a class.
+    """
 
     each: int
     drawn: float
@@ -73,35 +85,70 @@ class Recipe:
     bare: float
     rate: float
     epochs: int = 2
+    running: float = 0.0
+
+
+GENRES = {"news": 40, "talk": 25, "lessons": 22, "fiction": 13}
+"""How many of a hundred pieces of running text are of a genre, so that both languages have alike.
+A language without a genre has the others in proportion."""
+
+Strings = dict[str, list[str]]
+Draw = Callable[[int], str]
 
 
 class Texts:
-    """Examples of one language."""
+    """Examples of one language: of `strings` by package, of `running` text by genre and repository,
+    of words that `draws` draw."""
 
     def __init__(
-        self, strings: dict[str, list[str]], draw: Callable[[int], str] | None, rng: random.Random
+        self, strings: Strings, draws: Sequence[Draw], rng: random.Random, running: Strings
     ) -> None:
         self.packages = {k: v for k, v in strings.items() if sum(map(len, v)) > 4_000}
-        self.draw, self.rng = draw, rng
-        self._names = sorted(self.packages)
-        weights = [sum(map(len, self.packages[name])) ** 0.5 for name in self._names]
-        self._weights = weights
+        self.draws, self.rng = draws, rng
+        self._names, self._weights = _weighted(self.packages)
+        genres: dict[str, Strings] = {}
+        for name, paragraphs in running.items():
+            genres.setdefault(name.partition(":")[0], {})[name] = paragraphs
+        self._genres = [(GENRES[genre], *_weighted(genres[genre])) for genre in sorted(genres)]
+        self._running = running
 
-    def piece(self, length: int, packages: Sequence[str] | None = None) -> str:
-        """About `length` characters of one package, cut between words."""
+    def example(self, length: int, recipe: Recipe, common: Sequence[str]) -> tuple[str, bool]:
+        """About `length` characters, and whether they are words drawn one by one."""
+        kind = self.rng.random()
+        if self._genres and kind < recipe.running:
+            return self._prose(length), False
+        if self.draws and kind < recipe.running + recipe.drawn:
+            return self.rng.choice(self.draws)(length), True
+        shared = common if common and self.rng.random() < recipe.shared else None
+        return self._message(length, shared), False
+
+    def _prose(self, length: int) -> str:
+        """Paragraphs in their order."""
+        of_hundred = [share for share, *_ in self._genres]
+        _, names, weights = self.rng.choices(self._genres, of_hundred)[0]
+        return self._cut(self._running[self.rng.choices(names, weights)[0]], 1, length)
+
+    def _message(self, length: int, packages: Sequence[str] | None) -> str:
         rng = self.rng
         name = rng.choice(packages) if packages else rng.choices(self._names, self._weights)[0]
-        strings = self.packages[name]
-        at, step = rng.randrange(len(strings)), 1 if rng.random() < 0.7 else 7919
-        text = ""
+        return self._cut(self.packages[name], 1 if rng.random() < 0.7 else 7919, length)
+
+    def _cut(self, strings: list[str], step: int, length: int) -> str:
+        """Strings from a random one on, `step` further each time, cut between words."""
+        at, text = self.rng.randrange(len(strings)), ""
         while len(text) < length:
             text += strings[at % len(strings)] + " "
             at += step
-        start = rng.randrange(len(text) - length + 1)
+        start = self.rng.randrange(len(text) - length + 1)
         cut = text[start : start + length]
         if start:
             cut = cut[cut.find(" ") + 1 :]
         return cut[: cut.rfind(" ")] if " " in cut else cut
+
+
+def _weighted(strings: Strings) -> tuple[list[str], list[float]]:
+    names = sorted(strings)
+    return names, [sum(map(len, strings[name])) ** 0.5 for name in names]
 
 
 def frequencies(words: list[str], shares: dict[str, float], rounds: int = 40) -> Any:
@@ -138,17 +185,44 @@ def _by_chance(items: list[str], weights: Any, seed: int) -> Callable[[int], lis
     return draw
 
 
-def drawn_words(
-    work: Path, code: str, texts: sources.Texts, *, south: bool
-) -> Callable[[int], str]:
+def drawn_words(work: Path, code: str, texts: sources.Texts, *, south: bool) -> Draw:
     """Pseudo text of words by their frequency."""
     table = word_frequencies(work, code, texts)
+    if south and code == "sr":
+        table = {sources.latin(word): share for word, share in table.items()}
+    return _drawn(table, masked=south)
+
+
+def _drawn(table: dict[str, float], *, masked: bool) -> Draw:
     words, weights = list(table), np.array(list(table.values())) ** _FLAT
-    if south:
-        words = [sources.latin(word) for word in words] if code == "sr" else words
+    if masked:
         weights[[bool(_MASKED.match(word)) for word in words]] = 0
     draw = _by_chance(words, weights, 7)
     return lambda length: " ".join(draw(max(3, length // 6)))
+
+
+_STRAY = {"hr": 0.10, "sr": 0.22}
+"""Share of the other language in a language's subtitles, by pairs such as djeca and deca, of which
+a language has one."""
+_LEFT = 0.02
+"""Of a word's share, what is kept of it in a language that it seems to have strayed to."""
+
+
+def drawn_speech(texts: Path) -> dict[str, Draw]:
+    """Pseudo text of words by their frequency in subtitles, of Croatian and of Serbian."""
+    heard = {code: language_texts.spoken(texts, code) for code in _STRAY}
+    found: dict[str, dict[str, float]] = {code: {} for code in _STRAY}
+    determinant = 1 - sum(_STRAY.values())
+    for word in sorted(heard["hr"].keys() | heard["sr"].keys()):
+        for code, other in (("hr", "sr"), ("sr", "hr")):
+            share, beside = heard[code].get(word), heard[other].get(word)
+            if share is None:  # too rare for the list: half of what strays there
+                share = (beside or 0.0) * _STRAY[code] / 2
+            if beside is None:
+                beside = share * _STRAY[other] / 2
+            own = ((1 - _STRAY[other]) * share - _STRAY[code] * beside) / determinant
+            found[code][word] = max(own, share * _LEFT)
+    return {code: _drawn(table, masked=True) for code, table in found.items()}
 
 
 def word_frequencies(work: Path, code: str, texts: sources.Texts) -> dict[str, float]:
@@ -170,17 +244,17 @@ def _known(word: str, shares: dict[str, float]) -> bool:
     )
 
 
-def drawn_runs(work: Path, code: str) -> Callable[[int], str] | None:
+def drawn_runs(work: Path, code: str) -> list[Draw]:
     """Pseudo text of runs of 3 to 5 letters, for a language without a word list."""
     if not (work / "lingua/lingua/language-models" / code).exists():
-        return None
+        return []
     shares = sources.runs(work, code)
     draws = []
     for size, every in ((5, 6), (4, 14), (3, 14)):
         grams = [gram for gram in shares if len(gram) == size]
         weights = np.array([shares[gram] for gram in grams])
         draws.append((_by_chance(grams, weights, size), every))
-    return lambda n: "  ".join(" ".join(d(max(1, n // every))) for d, every in draws)
+    return [lambda n: "  ".join(" ".join(d(max(1, n // every))) for d, every in draws)]
 
 
 def whole_words(text: str) -> bool:
@@ -221,28 +295,24 @@ def examples(
         for label, group in enumerate(classes.values()):
             texts = rng.choice(group)
             length = int(np.exp(rng.uniform(np.log(recipe.shortest), np.log(260))))
-            bare = rng.random() < recipe.bare
-            if texts.draw is not None and rng.random() < recipe.drawn:
-                text = texts.draw(length)
-                hashed = inside(
-                    text.translate(_PLAIN) if bare else text, table, words=whole_words(text)
-                )
-            else:
-                shared = common if common and rng.random() < recipe.shared else None
-                text = (
-                    _MASKED.sub("", texts.piece(length, shared))
-                    if table == "south"
-                    else (texts.piece(length, shared))
-                )
-                text = normalised(text.translate(_PLAIN) if bare else text)
-                if len(text) < 6:
-                    continue
-                hashed = used(features(text), table)
+            text, drawn = texts.example(length, recipe, common)
+            hashed = _hashed(text, table, drawn, rng, bare=rng.random() < recipe.bare)
             if len(hashed):
                 buckets.append(model.buckets(hashed, table).astype(np.int32))
                 starts.append(starts[-1] + len(hashed))
                 labels.append(label)
     return np.concatenate(buckets), np.array(starts), np.array(labels)
+
+
+def _hashed(text: str, table: str, drawn: bool, rng: random.Random, *, bare: bool) -> Any:
+    if table in {"south", "native"} and not drawn:
+        text = _MASKED.sub("", text)
+        text = _NAME.sub("", text) if table == "native" and rng.random() < 0.5 else text
+    text = text.translate(_PLAIN) if bare else text
+    if drawn:
+        return inside(text, table, words=whole_words(text))
+    text = normalised(text)
+    return used(features(text), table) if len(text) >= 6 else ()
 
 
 def fit(data: tuple[Any, Any, Any], table: str, classes: int, recipe: Recipe) -> tuple[Any, Any]:
@@ -281,18 +351,8 @@ def fit(data: tuple[Any, Any, Any], table: str, classes: int, recipe: Recipe) ->
     return weights.weight.detach().numpy(), bias.detach().numpy()
 
 
-def packed(weights: Any, bias: Any, classes: Sequence[str]) -> dict[str, Any]:
-    """One signed byte a weight; sums of them are whole numbers, hence the same on any machine.
-
-    A softmax takes no notice of what is added to all classes, so each row is centred: on Croatian
-    and Serbian for the three neighbours, which leaves one of them to be stored.
-    """
-    south = list(classes) == list(SOUTH)
-    middle = weights[:, :2].mean(axis=1) if south else weights.mean(axis=1)
-    weights = weights - middle[:, None]
-    if south:
-        bias = bias - bias[:2].mean()
-        weights, bias = weights[:, 1:], bias[1:]
+def packed(weights: Any, bias: Any) -> dict[str, Any]:
+    """One signed byte a weight; sums of them are whole numbers, hence the same on any machine."""
     scale = float(np.quantile(np.abs(weights), 0.999)) / LEVELS
     small = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
     return {"weights": small, "bias": bias.astype(np.float32), "scale": np.float32(scale)}
@@ -303,28 +363,44 @@ LEVELS = 10
 
 RECIPES = {
     "south": Recipe(each=60_000, drawn=0.6, shared=0.6, shortest=24, bare=0.1, rate=0.2),
+    "native": Recipe(
+        each=150_000, running=0.35, drawn=0.45, shared=0.0, shortest=24, bare=0.07, rate=0.2
+    ),
     "cyrillic": Recipe(each=20_000, drawn=0.5, shared=0.3, shortest=10, bare=0.0, rate=0.2),
     "latin": Recipe(each=6_000, drawn=0.5, shared=0.3, shortest=10, bare=0.05, rate=0.2),
 }
 
 
-def texts_of(
-    work: Path, codes: Sequence[str], table: str, catalogues: sources.Texts
-) -> list[Texts]:
+@dataclass(frozen=True)
+class Inputs:
+    """`running`: text of the three neighbours; `speech`: words of it by their frequency."""
+
+    work: Path
+    catalogues: sources.Texts
+    running: sources.Texts
+    speech: dict[str, Draw]
+
+
+def texts_of(inputs: Inputs, codes: Sequence[str], table: str) -> list[Texts]:
     """One `Texts` a language of a class."""
     rng, made = random.Random(3), []
     for code in codes:
-        strings = {package: list(found) for package, found in catalogues[code].items()}
+        strings = {package: list(found) for package, found in inputs.catalogues[code].items()}
         if code == "sr" and table != "cyrillic":
             strings = {k: [sources.latin(s) for s in v] for k, v in strings.items()}
-            for package, found in catalogues["sr@latin"].items():
+            for package, found in inputs.catalogues["sr@latin"].items():
                 strings[package] = strings.get(package, []) + found
         strings = {k: [s for s in v if _fits(s, table)] for k, v in strings.items()}
+        near = table != "cyrillic" and code in SOUTH
         if code in sources.WORD_LISTS:
-            draw = drawn_words(work, code, catalogues, south=table != "cyrillic" and code in SOUTH)
+            draws = [drawn_words(inputs.work, code, inputs.catalogues, south=near)]
         else:
-            draw = drawn_runs(work, code)  # type: ignore[assignment]
-        made.append(Texts(strings, draw, rng))
+            draws = drawn_runs(inputs.work, code)
+        running: Strings = {}
+        if table == "native":
+            draws += [inputs.speech[code]] if code in inputs.speech else []
+            running = inputs.running[code]
+        made.append(Texts(strings, draws, rng, running))
     return made
 
 
@@ -334,28 +410,48 @@ def _fits(text: str, table: str) -> bool:
     return cyrillic == (table == "cyrillic")
 
 
+def _stored(table: str, weights: Any, bias: Any) -> tuple[Any, Any]:
+    """Columns that are needed: a softmax takes no notice of what is added to all classes.
+
+    Of Croatian and Serbian the log odds; of the three neighbours, centred on these two, the others.
+    """
+    if table == "native":
+        return weights[:, 1:] - weights[:, :1], bias[1:] - bias[:1]
+    if table == "south":
+        middle = weights[:, :2].mean(axis=1)[:, None]
+        return (weights - middle)[:, 1:], bias[1:] - bias[:2].mean()
+    return weights - weights.mean(axis=1)[:, None], bias
+
+
+def train(inputs: Inputs, table: str) -> None:
+    """Fit one table and put it into the model's file."""
+    started, recipe, groups = time.monotonic(), RECIPES[table], GROUPS[table]
+    classes = {code: texts_of(inputs, members, table) for code, members in groups.items()}
+    data = examples(table, classes, recipe, seed=2)
+    weights, bias = fit(data, table, len(classes), recipe)
+    fitted = packed(*_stored(table, weights, bias))
+    old = dict(np.load(model.FILE)) if model.FILE.exists() else {}
+    old |= {f"{table}.{name}": value for name, value in fitted.items()}
+    old[f"{table}.classes"] = np.array(list(classes))
+    half = model.FILE.with_suffix(".half.npz")
+    np.savez_compressed(half, **old)
+    size = half.replace(model.FILE).stat().st_size
+    print(f"{table}: {len(data[2])} examples, {time.monotonic() - started:.0f} s, file {size}")
+
+
 def main() -> None:
     """Fetch, train the tables, write the model."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--work", type=Path, required=True, help="packages are kept here")
+    options.add_argument("--texts", type=Path, required=True, help="clones of the repositories")
     options.add_argument("--only", choices=sorted(RECIPES), action="append")
     given = options.parse_args()
     sources.fetch(given.work)
     catalogues = sources.catalogues(given.work)
+    running = language_texts.running(given.texts, held=False)
+    inputs = Inputs(given.work, catalogues, running, drawn_speech(given.texts))
     for table in given.only or RECIPES:
-        started, recipe = time.monotonic(), RECIPES[table]
-        groups = GROUPS[table]
-        classes = {
-            c: texts_of(given.work, members, table, catalogues) for c, members in groups.items()
-        }
-        data = examples(table, classes, recipe, seed=2)
-        fitted = packed(*fit(data, table, len(classes), recipe), list(classes))
-        old = dict(np.load(model.FILE)) if model.FILE.exists() else {}
-        old |= {f"{table}.{name}": value for name, value in fitted.items()}
-        old[f"{table}.classes"] = np.array(list(classes))
-        np.savez_compressed(model.FILE, **old)
-        size = model.FILE.stat().st_size
-        print(f"{table}: {len(data[2])} examples, {time.monotonic() - started:.0f} s, file {size}")
+        train(inputs, table)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 from kernel.language.features import Features
 
 FILE = Path(__file__).with_name("model.npz")
-BITS = {"latin": 15, "cyrillic": 15, "south": 18}
+BITS = {"latin": 15, "cyrillic": 15, "south": 18, "native": 20}
 """Table → hashes are cut to so many bits."""
 
 
 class Table(NamedTuple):
     """`weights` (buckets x classes) in units of `scale`; `classes`: codes.
 
-    The table `south` has a column for Serbian, of which Croatian is the negative, and for Bosnian.
+    The table `south` has a column for Serbian, of which Croatian is the negative, and for Bosnian;
+    `native` has one, for the log odds of Serbian against Croatian.
     """
 
     classes: tuple[str, ...]
@@ -25,7 +26,7 @@ class Table(NamedTuple):
 
 @cache
 def tables() -> dict[str, Table]:
-    """All three tables, read once."""
+    """All tables, read once."""
     import numpy as np
 
     made = {}
@@ -39,7 +40,7 @@ def tables() -> dict[str, Table]:
 
 def selected(found: Features, table: str) -> tuple[Any, ...]:
     """The features that a table looks at: neighbours need longer runs and pairs of words."""
-    if table == "south":
+    if table in {"south", "native"}:
         return (*found.runs[1:], found.words, found.pairs)
     return (*found.runs[:4], found.words)
 

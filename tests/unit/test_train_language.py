@@ -1,0 +1,82 @@
+"""How examples for the language model are made."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eval import language_texts, train_language
+from eval.language_words import fit, left_out
+from eval.train_language import GENRES, Recipe, Texts, drawn_speech, examples
+
+RECIPE = Recipe(each=60, drawn=0.3, shared=0.0, shortest=30, bare=0.0, rate=0.2, running=0.4)
+LONG = "riječ " * 800
+
+
+def _texts(seed: int) -> Texts:
+    running = {
+        "news:a/b": ["vijest " * 40],
+        "news:c/d": ["vijest " * 40],
+        "fiction:e/f": ["zakon " * 9],
+    }
+    return Texts({"package": [LONG]}, [lambda n: "slovo " * (n // 6)], random.Random(seed), running)
+
+
+def test_an_example_is_running_text_drawn_words_or_messages_by_their_shares() -> None:
+    texts, counts = _texts(1), Counter[str]()
+    for _ in range(4_000):
+        text, drawn = texts.example(60, RECIPE, ())
+        word = text.split()[0] if text.split() else ""
+        assert drawn == (word == "slovo")
+        counts[word] += 1
+    assert counts["slovo"] / 4_000 == pytest.approx(0.3, abs=0.03)
+    assert counts["riječ"] / 4_000 == pytest.approx(0.3, abs=0.03)
+    news, law = counts["vijest"], counts["zakon"]
+    assert news / law == pytest.approx(GENRES["news"] / GENRES["fiction"], rel=0.25)
+
+
+def test_each_class_has_as_many_examples() -> None:
+    classes = {code: [_texts(2)] for code in ("hr", "sr")}
+    buckets, starts, labels = examples("native", classes, RECIPE, seed=1)
+    assert np.bincount(labels).tolist() == [60, 60]
+    assert starts[-1] == len(buckets)
+
+
+def test_words_of_the_other_language_are_taken_out_of_subtitles(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    heard = {
+        "hr": {"djeca": 0.09, "deca": 0.01, "je": 0.9},
+        "sr": {"djeca": 0.022, "deca": 0.078, "je": 0.9},
+    }
+    monkeypatch.setattr(language_texts, "spoken", lambda _, code: heard[code])
+    tables: list[dict[str, float]] = []
+
+    def kept(table: dict[str, float], *, masked: bool) -> None:
+        assert masked
+        tables.append(table)
+
+    monkeypatch.setattr(train_language, "_drawn", kept)
+    drawn_speech(tmp_path)
+    croatian, serbian = tables
+    assert croatian["djeca"] == pytest.approx(0.1)
+    assert serbian["deca"] == pytest.approx(0.1)
+    assert croatian["deca"] < 0.001
+    assert serbian["djeca"] < 0.001
+    assert croatian["je"] == serbian["je"] == pytest.approx(0.9)
+
+
+def test_weights_are_judged_on_a_set_that_they_were_not_fitted_on() -> None:
+    chance = np.random.default_rng(1)
+
+    def rows(code: str, sign: float) -> np.ndarray:
+        score = chance.normal(sign * (1 if code == "sr" else -1), 0.1, 80)
+        return np.stack([score, np.ones(80)], axis=1)
+
+    right = {(name, code, 60): rows(code, 1.0) for name in "ab" for code in ("hr", "sr")}
+    assert set(left_out(right).values()) == {1.0}
+    assert fit(right)[0] > 1
+    turned = right | {("c", code, 60): rows(code, -1.0) for code in ("hr", "sr")}
+    assert left_out(turned)["c", "hr", 60] == 0.0
