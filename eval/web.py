@@ -143,6 +143,9 @@ def extractors() -> dict[str, Callable[[bytes], str]]:
         "trafilatura, precision": _trafilatura(include_comments=False, favor_precision=True),
         "trafilatura, recall": _trafilatura(include_comments=False, favor_recall=True),
         "trafilatura, fast": _trafilatura(include_comments=False, fast=True),
+        "trafilatura, its Markdown with links": _trafilatura(
+            include_comments=False, output_format="markdown", include_links=True
+        ),
         "trafilatura, baseline": _baseline,
         "trafilatura, html2txt": _whole_page,
         "jusText, en + de": _justext,
