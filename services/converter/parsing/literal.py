@@ -17,6 +17,8 @@ _ITEM = re.compile(r"[-+*](?=\s|$)")
 _NUMBERED = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
 _CLOSING = re.compile(r"(?<!\S)(#+)\s*$")
 _BRACKET = re.compile(r"\\.|([\[\]])", re.DOTALL)
+_RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")
+_RAISABLE = re.compile(r"[-−+]?\d{1,4}|n")
 _CELL_SPECIAL = re.compile(r"[\\|<&\]\x00-\x1f\x7f\x85\u2028\u2029\ufdd0-\ufdef\ud800-\udfff]")
 
 LONGEST_HEADING = 300
@@ -64,6 +66,14 @@ def paragraph(text: str, *, lists: bool = False) -> str:
         if line or (kept and kept[-1]):
             kept.append(_line(line, lists=lists))
     return "\n".join(kept).strip()
+
+
+def raised(text: str) -> str:
+    """Superscript in letters that are, so that 2 to the 32nd is not read as 232.
+
+    Only numbers and `n`; what else stands raised (`1st`) reads right as it is.
+    """
+    return text.translate(_RAISED) if _RAISABLE.fullmatch(text.strip()) else text
 
 
 def linked(text: str, address: str) -> str:

@@ -12,6 +12,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from services.converter.parsing.archive import Archive, Damaged
 from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import (
     BOLD,
     ITALIC,
@@ -182,6 +183,11 @@ class Styles:
             name = style.get(STYLE + "parent-style-name")
         return False
 
+    def raises(self, name: str | None) -> bool:
+        """Whether text in this style stands above the line: `super 58%`, or a share of a line."""
+        told = self.get("text", name, "text-properties", STYLE + "text-position") or ""
+        return re.match(r"super|[1-9]\d*%", told.strip()) is not None
+
     def hides(self, family: str, name: str | None) -> HiddenKind | None:
         """Why text in this style cannot be read; None too when the style says nothing of it."""
         if self.get(family, name, "text-properties", TEXT + "display") == "none":
@@ -279,9 +285,16 @@ class Inline:
             case "frame" if not style.kind:
                 runs += [(self._objects.formula(one), 0) for one in child.iter(DRAW + "object")]
             case "span":
-                self._collect(child, self._inner(child, style), runs)
+                runs += self._span(child, style)
             case _ if child.tag not in BOXES:
                 self._collect(child, style, runs)
+
+    def _span(self, span: Any, style: "_Style") -> Runs:
+        runs: Runs = []
+        self._collect(span, self._inner(span, style), runs)
+        if self._styles.raises(span.get(TEXT + "style-name")):
+            return [(raised(text), look) for text, look in runs]
+        return runs
 
     def _inner(self, span: Any, style: "_Style") -> "_Style":
         name = span.get(TEXT + "style-name")

@@ -18,7 +18,7 @@ from bs4.element import Tag
 
 from contracts.artifacts import HiddenKind, HiddenText
 from services.converter.parsing.emphasis import Run, emphasised, emphasised_runs
-from services.converter.parsing.literal import line_start, linked, plain_line, span
+from services.converter.parsing.literal import line_start, linked, plain_line, raised, span
 from services.converter.parsing.marks import unmarked
 from services.converter.parsing.table_text import has_head, table_rule
 from services.converter.parsing.visibility import take_hidden
@@ -74,6 +74,7 @@ _ONLY_TAGS = re.compile(r"\s*(?:<.*)?")
 _BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _BLANKS = re.compile(r"[ \t]{2,}")
 _NAME = re.compile(r"\w+")
+_SUPERSCRIPT = re.compile(r"(<sup(?:\s[^<>]*)?>)([^<>]*)(?=</sup\s*>)", re.IGNORECASE)
 _LOUD = re.compile(r"(?<!\\)!(?=<a\s)", re.IGNORECASE)
 _LOUD_LINK = re.compile(r"(?<!\\)!(?=\[[^\[\]`]*\]\()")
 _WORD_GAP = re.compile("(?<=\\S)\ufded+(?=[^\\s\ufded])")
@@ -170,7 +171,7 @@ def _inline_tags(text: str, hidden: list[HiddenText], *, in_table: bool) -> str:
 
     # A link behind a bare `!` would be a picture.
     text = _LOUD.sub(r"\\!", text.replace("\\<", f"\\{_LITERAL}"))
-    text = _EMPTY.sub(gone, text)
+    text = _EMPTY.sub(gone, _raised(text))
     text = "\n".join(_broken(text.split("\n"), in_table=in_table))
     for _ in range(_ROUNDS):
         # From the inside out.
@@ -315,7 +316,7 @@ class _Writer:
 
     def __init__(self, text: str, hidden: list[HiddenText]) -> None:
         self.lines: list[Line] = []
-        text = _without_strays(text)
+        text = _without_strays(_raised(text))
         soup = BeautifulSoup(text, "html.parser" if _is_even(text) else "lxml")
         self._starts = _starts(soup, text)
         self._at = 0
@@ -445,6 +446,10 @@ class _Writer:
         self._add(indent + fence)
         if indent:
             self._gap(indent)
+
+
+def _raised(text: str) -> str:
+    return _SUPERSCRIPT.sub(lambda match: match[1] + raised(match[2]), text)
 
 
 def _without_strays(text: str) -> str:

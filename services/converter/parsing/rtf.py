@@ -17,7 +17,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import RTF
 from services.converter.parsing.hidden import Unseen
-from services.converter.parsing.literal import paragraph, plain_line, span
+from services.converter.parsing.literal import paragraph, plain_line, raised, span
 from services.converter.parsing.looks import (
     STRUCK,
     Links,
@@ -77,6 +77,7 @@ class _State:
     bold: bool = False
     italic: bool = False
     struck: bool = False
+    raised: bool = False
     linked: bool = False
     """Within the text of a link."""
 
@@ -275,6 +276,10 @@ class _Reader:
         self._state.hidden = self._state.deleted = self._state.painted = False
         self._state.color, self._state.size = 0, 24
         self._state.bold = self._state.italic = self._state.struck = False
+        self._state.raised = False
+
+    def _on_the_line(self) -> None:
+        self._state.raised = False
 
     def _field_text(self) -> None:
         if self._address and self._state.target == "body":
@@ -386,6 +391,7 @@ class _Reader:
         if self._state.target == "colors":
             self._end_colors(text.count(";"))
             return
+        text = raised(text) if self._state.raised else text
         kind = self._unseen() if self._state.target == "body" else None
         if kind:
             self.hidden.add(kind, text)
@@ -538,6 +544,7 @@ _NUMBERS = {
 }  # fmt: skip
 _SWITCHES = {
     "b": "bold", "i": "italic", "strike": "struck", "striked": "struck",
+    "super": "raised",
     "v": "hidden", "deleted": "deleted", "cb": "painted", "chcbpat": "painted",
     "highlight": "painted", "cbpat": "painted", "clcbpat": "painted",
 }  # fmt: skip
@@ -558,4 +565,6 @@ _LAYOUT: dict[str, Callable[[_Reader], None]] = {
     "plain": _Reader._character_look,
     "cs": _Reader._other_style,
     "fldrslt": _Reader._field_text,
+    "sub": _Reader._on_the_line,
+    "nosupersub": _Reader._on_the_line,
 }

@@ -14,6 +14,7 @@ from bs4.element import NavigableString, PageElement, Tag
 from services.converter.parsing.article import is_gone
 from services.converter.parsing.formula import linear
 from services.converter.parsing.html_emphasis import write_emphasis
+from services.converter.parsing.literal import raised as superscript
 from services.converter.parsing.trees import smooth
 
 _PLAIN_INLINE = [
@@ -30,8 +31,6 @@ _MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[�
 _PERMALINK = frozenset({"¶", "#", "§", "🔗", "∞", "link", "permalink"})
 _BACKLINK = re.compile(r"[↩↑⏎⤴^\ufe0e\ufe0f\s]+|jump up|zurück|back", re.IGNORECASE)
 _NOTE_MARK = re.compile(r"\d{1,4}|[a-z]|[*†‡§]+", re.IGNORECASE)
-_RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")
-_RAISABLE = re.compile(r"[-−+]?\d{1,4}|n")
 _IN_TABLE = frozenset({
     "caption", "colgroup", "col", "thead", "tbody", "tfoot", "tr", "td", "th", "script", "template",
 })  # fmt: skip
@@ -127,8 +126,8 @@ def _write_notes(soup: BeautifulSoup) -> None:
         inner = raised.find("a", href=True) or raised.find_parent("a", href=True)
         if isinstance(inner, Tag) and "#" in str(inner["href"]) and _NOTE_MARK.fullmatch(words):
             raised.replace_with(_text(f"[{words}]"))
-        elif _RAISABLE.fullmatch(words):
-            raised.replace_with(_text(words.translate(_RAISED)))
+        elif (number := superscript(words)) != words:
+            raised.replace_with(_text(number))
     for link in soup.find_all("a", href=True):
         if not is_gone(link) and "#" in str(link["href"]):
             words = link.get_text(strip=True)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from contracts.artifacts import HiddenKind
 from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import Links, Runs, look_of, plain_text
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -179,6 +180,7 @@ def _readable(paragraph: Any, inline: Inline, *, white_is_hidden: bool) -> Runs:
             continue
         kind = _unreadable(child, white_is_hidden=white_is_hidden)
         text = "".join(node.text or "" for node in child.iter(A + "t", _M + "t"))
+        text = raised(text) if _is_raised(child) else text
         address = inline.address(child)
         if kind:
             inline.hidden.add(kind, text)
@@ -197,6 +199,12 @@ def _look(run: Any) -> int:
     bold, italic = (properties.get(name) in {"1", "true"} for name in ("b", "i"))
     struck = (properties.get("strike") or "noStrike") != "noStrike"
     return look_of(bold=bold, italic=italic, struck=struck)
+
+
+def _is_raised(run: Any) -> bool:
+    properties = run.find(A + "rPr")
+    told = "" if properties is None else properties.get("baseline") or ""
+    return bool(re.fullmatch(r"[1-9]\d*%?", told))
 
 
 def _unreadable(run: Any, *, white_is_hidden: bool) -> HiddenKind | None:

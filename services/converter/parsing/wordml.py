@@ -9,6 +9,7 @@ from lxml import etree
 from contracts.artifacts import HiddenKind, HiddenText
 from kernel.errors import Refusal
 from services.converter.parsing.archive import Damaged
+from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import QUOTED, look_of, names_quotation, signed
 from services.converter.parsing.marks import unmarked
 
@@ -154,6 +155,7 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
             else:
                 _mark_struck(struck)
             if styled:
+                _raise(run, styles)
                 _sign(run, style_id, styles)
             _note_reference(run, footnotes)
             _plain(run.find(W + "rPr"))
@@ -324,6 +326,16 @@ def _sign(run: Any, style_id: str | None, styles: Styles) -> None:
     if look:
         for text in run.findall(W + "t"):
             text.text = signed(text.text or "", look)
+
+
+def _raise(run: Any, styles: Styles) -> None:
+    """Superscript numbers in letters that are."""
+    own = run.find(W + "rPr")
+    chain = [*([own] if own is not None else []), *styles.chain(value(own, "rStyle"))]
+    told = _nearest(chain, "vertAlign")
+    if told is not None and told.get(W + "val") == "superscript":
+        for text in run.findall(W + "t"):
+            text.text = raised(text.text or "")
 
 
 def _stands_out(name: str, own: Any | None, style_id: str | None, styles: Styles) -> bool:

@@ -425,3 +425,16 @@ def test_a_text_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         parsed(tmp_path, "text", "<text:section>" * 220 + "</text:section>" * 220)
     assert refused.value.code == "too-deep"
+
+
+def test_raised_numbers_stay_apart_from_those_before(tmp_path: Path) -> None:
+    styles = "".join(
+        f'<style:style style:name="{name}" style:family="text">'
+        f'<style:text-properties style:text-position="{told} 58%"/></style:style>'
+        for name, told in (("U", "super"), ("V", "33%"), ("D", "sub"), ("E", "-33%"))
+    )
+    body = "".join(
+        f'<text:p>2<text:span text:style-name="{name}">32</text:span></text:p>' for name in "UVDE"
+    )
+    document = parsed(tmp_path, "text", body, styles)
+    assert document.markdown == "2³²\n\n2³²\n\n232\n\n232\n"

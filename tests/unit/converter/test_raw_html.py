@@ -110,6 +110,8 @@ def test_repeats_of_merged_cells_are_bounded() -> None:
             "| a |\n| - |\n|  x y |",
         ),
         ("one<hr>two", "one two"),
+        ("2<sup>32</sup> x<sub>2</sub> 1<sup>st</sup>", "2³² x2 1st"),
+        ("<p>2<sup class=x>32</sup> 1<sup>st</sup></p>", "2³² 1st"),
         ("<div>Vec<T> by <https://a.b> <o:p></o:p></div>", "Vec\\<T> by \\<https://a.b>"),
         ("<div>1 <x and y", "1 \\<x and y"),
         ("<pre>&#xfded;x</pre>", "```\nx\n```"),

@@ -169,3 +169,8 @@ def test_bad_files_are_refused(tmp_path: Path, data: bytes, code: str) -> None:
     with pytest.raises(Refusal) as refused:
         parse_rtf(tmp_path / "a.rtf", ParseOptions())
     assert refused.value.code == code
+
+
+def test_raised_numbers_stay_apart_from_those_before(read: Reader) -> None:
+    body = "2{\\super 32}, 10\\super -3\\nosupersub , m\\super 2\\plain  H{\\sub 2}O 1{\\super st}"
+    assert read(body).markdown == "2³², 10⁻³, m² H2O 1st\n"

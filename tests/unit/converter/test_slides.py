@@ -210,3 +210,13 @@ def test_no_text_and_too_many_slides_are_refused(deck: Any, tmp_path: Path) -> N
     with pytest.raises(Refusal) as refused:
         parse_pptx(tmp_path / "a.pptx", ParseOptions(max_pages=0))
     assert refused.value.code == "too-many-pages"
+
+
+def test_raised_numbers_stay_apart_from_those_before(deck: Any, tmp_path: Path) -> None:
+    paragraph = box(slide(deck), "").text_frame.paragraphs[0]
+    for text, baseline in (("2", "0"), ("32", "30000"), (" H", ""), ("2", "-25000"), ("O", "")):
+        run = paragraph.add_run()
+        run.text = text
+        if baseline:
+            run.font._element.set("baseline", baseline)
+    assert "2³² H2O" in parse(deck, tmp_path).document.markdown

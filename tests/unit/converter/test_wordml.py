@@ -195,3 +195,15 @@ def test_text_that_is_crossed_out_says_so() -> None:
     ]  # fmt: skip
     text, _ = cleaned(f"<w:p>{''.join(runs)}</w:p>")
     assert text == "The fine is ~~ten euro~~ 20 euro. ~~Old.~~New"
+
+
+def test_raised_numbers_stay_apart_from_those_before() -> None:
+    above = '<w:vertAlign w:val="superscript"/>'
+    below = '<w:vertAlign w:val="subscript"/>'
+    named = '<w:rStyle w:val="Up"/>'
+    style = f'<w:style w:styleId="Up"><w:rPr>{above}</w:rPr></w:style>'
+    body = (
+        f"{run('2')}{run('32', above)}{run(' H')}{run('2', below)}{run('O 1')}"
+        f"{run('st', above)}{run(' m')}{run('2', named)}"
+    )
+    assert starred(f"<w:p>{body}</w:p>", style) == "2³² H2O 1st m²"
