@@ -153,6 +153,11 @@ _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter 
     rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{_INNER_TAG}))(?=[^\W_])"
 )
 _GLUE = re.compile(r"(?<=[^\W_])(?:[*~'\\_]{1,3}|-\s+|<[^<>]{1,90}>)(?=[^\W_])")
+# The text of a link stays, and each of its characters where it was.
+_LINK_MARKS = re.compile(
+    r"\[(?=[^\[\]]{1,300}+\][(\[])"
+    r"|(?<=[^\s\[])\](?:\((?:<[^<>\n]{0,2000}>|[^()\s<>]{0,2000}+)\)|\[[^\[\]]{0,99}\])"
+)
 _STRANGE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
@@ -210,6 +215,9 @@ def readings(raw: Mapped, view: Mapped, words: frozenset[str]) -> Iterator[Mappe
             yield view.cut(low, high).translate(LEET | {"1": "l", "|": "i"})
     for low, high in regions(view.text, _SPLIT):
         yield view.cut(low, high).replace(_GLUE, "")
+    if "](" in view.text or "][" in view.text:
+        for low, high in regions(view.text, _LINK_MARKS):
+            yield view.cut(low, high).replace(_LINK_MARKS, "")
     yield from _raw_readings(raw)
 
 

@@ -49,6 +49,25 @@ def test_case_accents_width_and_invisible_characters_go() -> None:
     assert fold("ÀÉ Ｗide ﬁn\u200bd ß Жё\u00ad\U000e0041\ufe0f").text == "ae wide find ss же"
 
 
+@pytest.mark.parametrize(
+    "link", ["[all](https://a.b/c_d)", "[all](<https://a.b/(c)>)", "[all][1]", "[all][]"]
+)
+def test_links_are_read_as_their_text_which_keeps_its_place(link: str) -> None:
+    text = f"Ignore {link} previous words"
+    raw, view = Mapped(text, range(len(text))), fold(text)
+    found = next(
+        r for r in readings(raw, view, stems(view.text)) if "ignore all previous" in r.text
+    )
+    start, end = found.span(found.text.index("all"), found.text.index("all") + 3)
+    assert text[start:end] == "all"
+
+
+def test_brackets_that_are_no_link_are_read_as_they_stand() -> None:
+    text = "a [b] (c) x[1][2] `[](`"
+    raw, view = Mapped(text, range(len(text))), fold(text)
+    assert not [r for r in readings(raw, view, stems(view.text)) if "b (c)" in r.text]
+
+
 def test_real_cyrillic_survives_folding() -> None:
     assert fold("Наташа ест каши").text == "наташа ест каши"
 
