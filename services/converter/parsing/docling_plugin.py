@@ -35,10 +35,11 @@ from services.converter.parsing.layout import Page as PageOfBlocks
 from services.converter.parsing.ocr import Scan
 from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, document_of, table_data
 from services.converter.parsing.pdf_glyphs import Box, Type
+from services.converter.parsing.pdf_table import Table
 from services.converter.parsing.pdf_words import Turn, fields_of, rules_of, words_of
 from services.converter.parsing.probe import HiddenWord, PageProbe, Probe
 from services.converter.parsing.structure import structure
-from services.converter.parsing.tables import Table, table_in
+from services.converter.parsing.tables import table_in
 from services.converter.parsing.upright import Straight
 
 _LABELS = {

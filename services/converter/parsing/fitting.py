@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from services.converter.parsing.pdf_shapes import Word
-from services.converter.parsing.tables import Cell, Table
+from services.converter.parsing.pdf_table import Cell, Table
 
 _WIDTH = 0.5
 _NEAR_LEFT = 14.0

@@ -13,8 +13,9 @@ from typing import Literal
 from services.converter.parsing.fitting import FormField, labelled, value_words, without_values
 from services.converter.parsing.pdf_columns import main_size, regions, rows_of
 from services.converter.parsing.pdf_shapes import BULLET, Rule, Word, join_words
+from services.converter.parsing.pdf_table import Table
 from services.converter.parsing.pdf_texts import FigureBox, figure_texts
-from services.converter.parsing.tables import Table, ruled_tables, unruled_table
+from services.converter.parsing.tables import ruled_tables, unruled_table
 
 BlockKind = Literal["text", "list", "table", "code", "contents", "figure"]
 

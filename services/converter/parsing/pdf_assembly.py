@@ -13,8 +13,8 @@ from docling_core.types.doc.labels import DocItemLabel, GroupLabel
 from services.converter.parsing.layout import Page
 from services.converter.parsing.pdf_elements import Element
 from services.converter.parsing.pdf_glyphs import Box
+from services.converter.parsing.pdf_table import Table
 from services.converter.parsing.pdf_words import Turn
-from services.converter.parsing.tables import Table
 from services.converter.parsing.upright import Straight
 
 UPRIGHT = Turn(0, 0, 0)

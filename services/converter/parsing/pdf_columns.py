@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from services.converter.parsing.pdf_shapes import Word
-from services.converter.parsing.tables import Table
+from services.converter.parsing.pdf_table import Table
 
 
 def main_size(words: Iterable[Word]) -> float:

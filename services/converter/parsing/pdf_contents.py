@@ -10,7 +10,7 @@ from services.converter.headings import number_depth
 from services.converter.parsing.layout import Line
 from services.converter.parsing.pdf_elements import Element
 from services.converter.parsing.pdf_hyphens import join_lines
-from services.converter.parsing.tables import Table
+from services.converter.parsing.pdf_table import Table
 
 _NAMES = re.compile(
     r"^(?:table of )?contents?$|^inhalt(?:sverzeichnis|sübersicht)?$|^содержание$|^оглавление$|"

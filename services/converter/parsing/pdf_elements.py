@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from services.converter.parsing.layout import Block
-from services.converter.parsing.tables import Table
+from services.converter.parsing.pdf_table import Table
 
 ElementKind = Literal["title", "heading", "text", "list", "table", "code"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from services.converter.parsing.pdf_shapes import Word
-from services.converter.parsing.tables import Cell, Table
+from services.converter.parsing.pdf_table import Cell, Table
 
 FigureBox = tuple[float, float, float, float]
 """Left, top, right, bottom."""

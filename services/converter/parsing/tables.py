@@ -2,111 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
-from services.converter.parsing.pdf_shapes import BULLET, Rule, Word, join_words
-
-
-@dataclass(slots=True)
-class Cell:
-    """`row`, `column` from 0; spans from 1."""
-
-    row: int
-    column: int
-    text: str
-    row_span: int = 1
-    column_span: int = 1
-    lines: list[list[Word]] = field(default_factory=list)
-    box: tuple[float, float, float, float] | None = None
-
-    def __post_init__(self) -> None:
-        words = self.words
-        if words:
-            self.box = (
-                min(w.left for w in words), min(w.top for w in words),
-                max(w.right for w in words), max(w.bottom for w in words),
-            )  # fmt: skip
-
-    @property
-    def words(self) -> list[Word]:
-        """In reading order."""
-        return [word for line in self.lines for word in line]
-
-
-@dataclass(slots=True)
-class Table:
-    """A grid of cells with its place on the page and the words it took.
-
-    A `form` is a grid of boxes to fill in: its cells are read one by one, not as rows and columns.
-    A `figure` has one cell, with what is written in it.
-    """
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    rows: int
-    columns: int
-    cells: list[Cell]
-    words: list[Word] = field(default_factory=list)
-    kind: Literal["grid", "form", "figure"] = "grid"
-
-    @property
-    def head_rows(self) -> int:
-        """Rows of the header: the first, and what is under its cells that lie over columns."""
-        spans = [cell for cell in self.cells if cell.row == 0 and cell.text]
-        below = any(1 < cell.column_span < self.columns for cell in spans)
-        deep = max((cell.row_span for cell in spans if cell.row_span < self.rows), default=1)
-        return min(max(deep, 2 if below else 1), 3, max(1, self.rows - 1))
-
-    def goes_on_in(self, other: "Table") -> bool:
-        """Whether `other`, at the head of the next page, has the same columns."""
-        if self.repeats_in(other):
-            return True
-        return (
-            self.kind == other.kind == "grid"
-            and self.columns == other.columns
-            and abs(self.left - other.left) < _SAME_EDGE
-            and abs(self.right - other.right) < _SAME_EDGE
-        )
-
-    def repeats_in(self, other: "Table") -> bool:
-        """Whether `other` has the same columns under the same header."""
-        head = _head_texts(self, self.head_rows)
-        return (
-            self.kind == other.kind == "grid"
-            and self.columns == other.columns > 1
-            and len(head) > 1
-            and head == _head_texts(other, self.head_rows)
-            and abs(self.left - other.left) < 3 * _SAME_EDGE
-        )
-
-    def add(self, other: "Table") -> None:
-        """The rows of `other` below, without its header if that is repeated."""
-        head = self.head_rows
-        repeated = 0
-        if _head_texts(self, head) == _head_texts(other, head):
-            repeated = head
-        for cell in other.cells:
-            if cell.row >= repeated:
-                cell.row += self.rows - repeated
-                self.cells.append(cell)
-        self.rows += other.rows - repeated
-
-    def settle(self) -> None:
-        """Let go of the words; texts and boxes stay."""
-        self.words = []
-        for cell in self.cells:
-            cell.lines = []
-
-
-def _head_texts(table: Table, rows: int) -> list[tuple[int, int, str]]:
-    return sorted((c.row, c.column, c.text) for c in table.cells if c.row < rows and c.text)
-
+from services.converter.parsing.pdf_shapes import BULLET, Rule, Word
+from services.converter.parsing.pdf_table import Cell, Table, cell_text
 
 _Segment = tuple[float, float, list[Word]]
 
@@ -118,8 +19,6 @@ _FAR = 1.3
 _BLANK = 0.45
 _SHORT = 5
 _EQUATION = re.compile(r"\([A-Z]?\d+(?:\.\d+)*[a-z]?\)")
-_TOUCHING = 0.04
-_SAME_EDGE = 8.0
 _FEW_BOXES, _LONG_BOX = 4, 35
 
 
@@ -394,22 +293,12 @@ def _split_rows(cells: Sequence[Cell], rows: int) -> tuple[list[Cell], int]:
 def _divided(cell: Cell, parts: int, row: int) -> list[Cell]:
     if parts > 1 and len(cell.lines) == parts:
         return [
-            Cell(row + n, cell.column, _text([line]), 1, cell.column_span, [line])
+            Cell(row + n, cell.column, cell_text([line]), 1, cell.column_span, [line])
             for n, line in enumerate(cell.lines)
         ]
     return [
         Cell(row, cell.column, cell.text, cell.row_span + parts - 1, cell.column_span, cell.lines)
     ]
-
-
-def _text(lines: Iterable[Iterable[Word]]) -> str:
-    """Lines of a cell as one, words mended that were divided at a line's end."""
-    text = ""
-    for line in lines:
-        more = join_words(line, _TOUCHING)
-        divided = re.search(r"[^\W\d_][-\u00ad]$", text) is not None and more[:1].islower()
-        text = text[:-1] + more if divided else f"{text} {more}"
-    return text.strip()
 
 
 def _cells(
@@ -444,7 +333,7 @@ def _cells(
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
             lines = _read(_words_in(words, box))
-            text = _text(lines)
+            text = cell_text(lines)
             cells.append(Cell(row, column, text, down, across, lines))
     return cells
 
@@ -677,7 +566,7 @@ def _row_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -> l
         return _single_cells(number, row, cuts)
     parts.update(((n, n), []) for n in range(len(cuts) + 1) if n not in taken)
     return [
-        Cell(number, first, _text(lines), column_span=last - first + 1, lines=lines)
+        Cell(number, first, cell_text(lines), column_span=last - first + 1, lines=lines)
         for (first, last), lines in sorted(parts.items())
     ]
 
@@ -686,4 +575,6 @@ def _single_cells(number: int, row: Sequence[_Segment], cuts: Sequence[float]) -
     parts: list[list[list[Word]]] = [[] for _ in range(len(cuts) + 1)]
     for left, right, part in row:
         parts[sum((left + right) / 2 > cut for cut in cuts)].append(part)
-    return [Cell(number, column, _text(lines), lines=lines) for column, lines in enumerate(parts)]
+    return [
+        Cell(number, column, cell_text(lines), lines=lines) for column, lines in enumerate(parts)
+    ]
