@@ -54,7 +54,8 @@ _PART = 4000
 """Elements that docling gets at once: its document takes 20 times the room of the text."""
 # A link, code or emphasis that a place begins or ends with belongs to it as a whole.
 _MARK = "(?:\ufde0[\ufdd0-\ufddf]+\ufde1|\ufde4[\ufdd0-\ufddf]+\ufde5)"
-_OPENING = re.compile(rf"([\[`~*]+ ?)({_MARK}+)")
+# From the start of a run of signs only: there may be a hundred thousand in one.
+_OPENING = re.compile(rf"(?<![\[`~*])([\[`~*]+ ?)({_MARK}+)")
 _ENDING = re.compile(r"(\ufde2)((?: ?`+|[~*]+|\]\([^()\s]*\))+)")
 # No text may hold these; in one they would be forged marks or stand-ins.
 _NONCHARACTERS = re.compile(f"[\ufdd0-\ufdef\ufffe\uffff{''.join(_STAND_INS)}]")
