@@ -456,3 +456,7 @@ def test_a_page_in_an_attribute_is_read_at_its_frame() -> None:
         "x": "/html[1]/body[1]/iframe[2]",
     }
     assert [one.text for one in parsed(page).hidden] == ["unseen"]
+
+
+def test_a_run_of_a_hundred_thousand_stars_takes_no_time_by_the_square() -> None:
+    assert markdown("<p><b>x</b> " + "*" * 100_000 + "</p>").count("*") >= 100_000
