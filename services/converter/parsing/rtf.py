@@ -54,6 +54,7 @@ _TINY_HALF_POINTS = 4
 _PALE = 232
 _OURS = 0xFFFE
 """Signs of notes and links, which no text may hold."""
+_NOTE = re.compile("\ufffe(\\d+)\uffff")
 _HYPERLINK = re.compile(r"HYPERLINK\s+\"([^\"\s]+)\"")
 
 
@@ -235,7 +236,7 @@ class _Reader:
             case "header":
                 self.hidden.add("notes", text)
             case "shptxt":
-                self.out.block(paragraph(text), self._place())
+                self.out.block(self._noted(literal(runs, paragraph)), self._place())
             case "title" | "author" | "subject" | "keywords" | "doccomm" | "company":
                 self.facts[target] = text
             case "creatim":
@@ -455,7 +456,7 @@ class _Reader:
         level = self._heading_level()
         written = literal(runs, partial(paragraph, lists=not marker))
         if level and len(text) < 1000:
-            self.out.heading(text, level, self._place())
+            self.out.heading(_NOTE.sub(r"[^\1]", text), level, self._place())
         elif marker:
             indent = "    " * self._state.level
             mark = _NUMBER_MARK.fullmatch(marker)
@@ -480,7 +481,7 @@ class _Reader:
         return [(_paired("".join(text for text, _ in runs)), look) for look, runs in by_look]
 
     def _noted(self, literal: str) -> str:
-        return self._links.written(re.sub("\ufffe(\\d+)\uffff", r"[^\1]", literal))
+        return self._links.written(_NOTE.sub(r"[^\1]", literal))
 
     def _end_nested(self) -> None:
         self._put(" ")

@@ -19,6 +19,7 @@ from services.converter.settings import ParseOptions
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.M | re.S)
 _FENCE = re.compile(r"\ufdea* {0,3}(`{3,}|~{3,})")
 _BACKTICKS = re.compile(r"`+")
+_COMMENT_STARTS = re.compile(r"\ufdea* {0,3}<!--")
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.S)
 _REMOVED = "\ufdea"
 """Stands for a line end that went with what was hidden around it."""
@@ -239,7 +240,15 @@ def _fences(text: str) -> Iterator[tuple[bool, str]]:
     """The text in runs of lines, each with whether it is a fenced block."""
     run: list[str] = []
     fence = ""
+    comment = False
+    at, last = 0, text.rfind("-->")
     for line in text.splitlines(keepends=True):
+        at += len(line)
+        if comment or (not fence and at <= last and _opens_comment(line)):
+            # What stands in a comment begins no code.
+            comment = "-->" not in line.rpartition("<!--")[2]
+            run.append(line)
+            continue
         mark = _FENCE.match(line)
         if mark and not fence:
             yield False, "".join(run)
@@ -250,6 +259,10 @@ def _fences(text: str) -> Iterator[tuple[bool, str]]:
         else:
             run.append(line)
     yield bool(fence), "".join(run)
+
+
+def _opens_comment(line: str) -> bool:
+    return bool(_COMMENT_STARTS.match(line)) and "-->" not in line.rpartition("<!--")[2]
 
 
 def outside_spans(text: str, change: Callable[[str], str], hidden: list[HiddenText]) -> str:

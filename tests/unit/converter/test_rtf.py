@@ -174,3 +174,14 @@ def test_bad_files_are_refused(tmp_path: Path, data: bytes, code: str) -> None:
 def test_raised_numbers_stay_apart_from_those_before(read: Reader) -> None:
     body = "2{\\super 32}, 10\\super -3\\nosupersub , m\\super 2\\plain  H{\\sub 2}O 1{\\super st}"
     assert read(body).markdown == "2³², 10⁻³, m² H2O 1st\n"
+
+
+def test_notes_and_links_of_headings_and_boxes(read: Reader) -> None:
+    note = "{\\footnote \\pard\\plain note}"
+    body = (
+        f"\\pard\\s1 Head{note} on\\par\\pard one\\par"
+        f'{{\\shptxt box{note} {{\\field{{\\*\\fldinst HYPERLINK "https://a.b"}}{{\\fldrslt x}}}}}}'
+    )
+    assert read(body, "{\\stylesheet{\\s1 heading 1;}}").markdown == (
+        "# Head[^1] on\n\none\n\nbox[^2] x\n\n[^1]: note\n\n[^2]: note\n"
+    )

@@ -129,3 +129,13 @@ def test_the_lines_of_a_long_paragraph_are_not_gathered() -> None:
         tracemalloc.stop()
     assert parsed.markdown == data.decode()
     assert peak < 10 * len(data)
+
+
+def test_what_stands_in_a_comment_begins_no_code() -> None:
+    text = "a\n\n<!--\n```\nunseen\n```\n-->\n\n```\n<!-- seen\n```\n\nb `-->` c\n"
+    document = parse_text(text.encode(), MARKDOWN).document
+    assert "unseen" not in document.markdown
+    assert [h.text for h in document.hidden] == ["```\nunseen\n```"]
+    assert "```\n<!-- seen\n```\n\nb `-->` c" in document.markdown
+    # One that never ends hides nothing.
+    assert "```\nx\n```" in parsed("<!--\n```\nx\n```\n")[0]
