@@ -40,7 +40,6 @@ def _only(monkeypatch: pytest.MonkeyPatch, *sources: Source) -> None:
     [
         ("lines", f"{PROSE}\n{OTHER}\n"),
         ("second", f"The council.\t{PROSE}\tby someone\nChildren.\t{OTHER}\n"),
-        ("cells", f"0\t2.5\t{PROSE}\t{OTHER}\n"),
         ("conllu", f"# text = {PROSE}\n1\tGradsko\n\n# text = {OTHER}\n"),
         ("json", f'{{\n"id": "x", "list": [{{"content": "{PROSE}\\n{OTHER}", "url": "a b"}}]}}'),
         ("tei", f"<title>t</title><body><p>{PROSE}</p>\n<p><hi>{OTHER}</hi></p></body>"),
@@ -111,3 +110,11 @@ def test_no_source_of_the_check_is_trained_on() -> None:
     trained = [source for source in language_texts.TEXTS if not source.held]
     assert not [s for s in trained if "UniversalDependencies" in s.repository]
     assert not [s for s in trained if "parla" in (s.repository + s.files).lower()]
+
+
+def test_no_source_forbids_commercial_use_or_states_no_licence() -> None:
+    table = language_texts.__doc__ or ""
+    for line in table.splitlines():
+        assert not (line.startswith("|") and ("-NC" in line or "none" in line))
+    for source in language_texts.TEXTS:
+        assert source.repository.rpartition("/")[2] in table.partition("| repository")[2]

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from eval import language_texts, train_language
 from eval.language_words import fit, left_out
-from eval.train_language import GENRES, Recipe, Texts, drawn_speech, examples
+from eval.train_language import GENRES, Recipe, Texts, averaged, drawn_speech, examples
+from eval.train_language import fit as trained
 
 RECIPE = Recipe(each=60, drawn=0.3, shared=0.0, shortest=30, bare=0.0, rate=0.2, running=0.4)
 LONG = "riječ " * 800
@@ -80,3 +82,21 @@ def test_weights_are_judged_on_a_set_that_they_were_not_fitted_on() -> None:
     assert fit(right)[0] > 1
     turned = right | {("c", code, 60): rows(code, -1.0) for code in ("hr", "sr")}
     assert left_out(turned)["c", "hr", 60] == 0.0
+
+
+def test_the_weights_kept_are_the_mean_over_seeds() -> None:
+    recipe = replace(RECIPE, each=4, epochs=1, drawn=0.0, running=0.0, seeds=(2, 5))
+
+    def classes() -> dict[str, list[Texts]]:
+        packages = {"hr": "tjedan općina vlak " * 300, "sr": "nedelja opština voz " * 300}
+        rng = random.Random(4)
+        return {c: [Texts({"a": [text]}, (), rng, {})] for c, text in packages.items()}
+
+    weights, bias = averaged("native", classes(), recipe)
+    one_by_one = []
+    for seed in recipe.seeds:
+        data = examples("native", classes(), recipe, seed)
+        one_by_one.append(trained(data, "native", 2, recipe, seed - 1))
+    assert not np.array_equal(one_by_one[0][0], one_by_one[1][0])
+    np.testing.assert_allclose(weights, (one_by_one[0][0] + one_by_one[1][0]) / 2)
+    np.testing.assert_allclose(bias, (one_by_one[0][1] + one_by_one[1][1]) / 2)
