@@ -12,6 +12,9 @@ _COMPOUND_FIRST = frozenset({
 })  # fmt: skip
 _COMPOUND_SECOND = frozenset({"то", "либо", "нибудь", "таки", "based", "like", "free", "term"})
 _SUSPENDED = frozenset("und oder bzw and or и или i ili in ter ali та й".split())  # noqa: SIM905
+_HYPHENS = ("-", "\u2010", "\u00ad", "\x02")
+_DIVIDED = re.compile(r"([\w-]*\w)[-\u00ad\u2010\x02]$")
+_LONGEST_WORD = 100
 
 
 def vocabulary(pages: Iterable[Page]) -> Counter[str]:
@@ -26,15 +29,19 @@ def vocabulary(pages: Iterable[Page]) -> Counter[str]:
 
 def join_lines(lines: Sequence[str], words: Counter[str]) -> str:
     """Lines of a paragraph as one, with words mended that were divided at a line's end."""
+    done: list[str] = []
     text = ""
     for line in lines:
         text = join(text, line.strip(), words) if text else line.strip()
-    return re.sub(r"\s+", " ", text.replace("\u00ad", ""))
+        # Only the last word meets the next line: a paragraph may have thousands of lines.
+        ended, blank, text = text.rpartition(" ")
+        done += [ended, blank]
+    return re.sub(r"\s+", " ", "".join([*done, text]).replace("\u00ad", ""))
 
 
 def join(before: str, after: str, words: Counter[str]) -> str:
     """Two lines as one; `words` are those of the document."""
-    match = re.search(r"([\w-]*\w)[-‐\u00ad\u2010\x02]$", before)
+    match = _DIVIDED.search(before[-_LONGEST_WORD:]) if before.endswith(_HYPHENS) else None
     if match is None or not after[:1].isalnum():
         return f"{before} {after}"
     rest = re.match(r"\w+(?:-\w+)*", after)
@@ -52,8 +59,3 @@ def join(before: str, after: str, words: Counter[str]) -> str:
     keep = after[:1].isupper() or "-" in first or compound > whole
     keep = keep or first in _COMPOUND_FIRST or second in _COMPOUND_SECOND
     return f"{stem}-{after}" if keep and not whole > compound else stem + after
-
-
-def _is_suspended(first: str, second: str, words: Counter[str]) -> bool:
-    """`Haupt-` before `und Nebensatz`: what a word shares with the next one is left out."""
-    return second.lower() in _SUSPENDED and not words[f"{first}{second}".lower()]

@@ -14,24 +14,25 @@ from mmap import mmap
 
 _OBJECT = re.compile(rb"(?<![0-9])(\d{1,10})[\s\0]+(\d{1,5})[\s\0]+obj\b")
 _STREAM = re.compile(rb"(?<!end)stream\r?\n")
-_STREAM_END = re.compile(rb"[\s\0]*endstream")
-_LENGTH = re.compile(rb"/Length[\s\0]+(\d+)(?![\s\0]+\d+[\s\0]+R)")
+_STREAM_END = re.compile(rb"[\s\0]{0,99}endstream")
+_LENGTH = re.compile(rb"/Length[\s\0]+(\d{1,10})(?![\d\s\0]+R)")
 _PACKED = re.compile(rb"/Type[\s\0]*/ObjStm\b")
 _PAGE = re.compile(rb"/Type[\s\0]*/Page(?![A-Za-z])")
 _PAGES = re.compile(rb"/Type[\s\0]*/Pages\b")
-_COUNT = re.compile(rb"/Count[\s\0]+(\d+)")
+_COUNT = re.compile(rb"/Count[\s\0]+(\d{1,10})")
 _ENCRYPT = re.compile(rb"/Encrypt[\s\0]+\d+[\s\0]+\d+[\s\0]+R")
 _ID = re.compile(rb"/ID[\s\0]*\[[\s\0]*<[0-9A-Fa-f]{2,64}>[\s\0]*<[0-9A-Fa-f]{2,64}>[\s\0]*\]")
-_LINEAR = re.compile(rb"/Linearized\b[^>]*?/N[\s\0]+(\d+)", re.S)
-_PARENT = re.compile(rb"/Parent[\s\0]+(\d+)[\s\0]+\d+[\s\0]+R")
+_LINEAR = re.compile(rb"/Linearized\b[^>]*?/N[\s\0]+(\d{1,10})", re.S)
+_PARENT = re.compile(rb"/Parent[\s\0]+(\d{1,10})[\s\0]+\d{1,5}[\s\0]+R")
 _ELSEWHERE = re.compile(
     rb"/(?:Parent|Kids|Annots|B|P|Dest|Metadata|StructParent\w*|PieceInfo|Thumb|OC|LastModified)"
-    rb"[\s\0]*(?:\[[^\]]*\]|\d+[\s\0]+\d+[\s\0]+R)"
+    rb"[\s\0]*(?:\[[^\[\]]*\]|\d{1,10}[\s\0]+\d{1,5}[\s\0]+R)"
 )
 """References of a page to what it is not drawn with."""
 
-_REFERENCE = re.compile(rb"(\d+)[\s\0]+\d+[\s\0]+R")
-_NUMBER = {name: re.compile(rb"/" + name + rb"[\s\0]+(\d+)") for name in (b"N", b"First")}
+# Bounded: no number in a file of nothing but digits is read to its end from each of them.
+_REFERENCE = re.compile(rb"(?<![0-9])(\d{1,10})[\s\0]+\d{1,5}[\s\0]+R")
+_NUMBER = {name: re.compile(rb"/" + name + rb"[\s\0]+(\d{1,10})") for name in (b"N", b"First")}
 _MOST_OBJECTS = 1_000_000
 _MOST_UNPACKED = 256 * 1024 * 1024
 _HEAD = 4096
@@ -62,6 +63,7 @@ class _Objects:
     heads: dict[int, bytes] = field(default_factory=dict)
     cut: int = 0
     """The object in whose stream the file ends."""
+    _parts: dict[int, list[int]] = field(default_factory=dict)
 
     def numbers(self, kind: re.Pattern[bytes]) -> list[int]:
         """Of the objects of a kind, in the order of the file."""
@@ -71,6 +73,13 @@ class _Objects:
         # One that was changed later counts, at its new place.
         self.heads.pop(number, None)
         self.offsets[number], self.heads[number] = (offset, generation), head
+
+    def parts(self, number: int) -> list[int]:
+        """Objects that an object is drawn with."""
+        if number not in self._parts:
+            told = _REFERENCE.findall(_ELSEWHERE.sub(b"", self.heads[number]))
+            self._parts[number] = list(dict.fromkeys(map(int, told)))[:_MOST_PARTS]
+        return self._parts[number]
 
     def append(self, number: int, body: bytes) -> None:
         """An object of our own behind the others."""
@@ -113,19 +122,35 @@ def _objects(data: Data) -> Iterator[tuple[int, int, int, bytes, bool]]:
     What is in streams is no object.
     """
     at = 0
+    ends = _Next(data, b"endobj")
     for _ in range(_MOST_OBJECTS):
         match = _OBJECT.search(data, at)
         if match is None:
             return
-        head, at = _head(data, match.end())
+        head, at = _head(data, match.end(), ends)
         yield int(match[1]), int(match[2]), match.start(), head, at < len(data)
 
 
-def _head(data: Data, start: int) -> tuple[bytes, int]:
+class _Next:
+    """Where a word stands next; asked for rising places, it reads the data once."""
+
+    def __init__(self, data: Data, word: bytes) -> None:
+        self._data, self._word = data, word
+        self._found = data.find(word)
+
+    def __call__(self, start: int) -> int:
+        """-1 if it does not come again."""
+        if 0 <= self._found < start:
+            self._found = self._data.find(self._word, start)
+        return self._found
+
+
+def _head(data: Data, start: int, ends: _Next) -> tuple[bytes, int]:
     """What stands before a stream or the end of an object, and where the object ends."""
-    end = data.find(b"endobj", start)
-    following = _OBJECT.search(data, start, end if end >= 0 else len(data))
-    limit = following.start() if following and end < 0 else (end if end >= 0 else len(data))
+    limit = ends(start)
+    if limit < 0:
+        following = _OBJECT.search(data, start)
+        limit = following.start() if following else len(data)
     stream = _STREAM.search(data, start, limit)
     if stream is None:
         return data[start:limit], limit
@@ -143,15 +168,19 @@ def _unpack(found: _Objects, data: Data) -> None:
     left = _MOST_UNPACKED
     for number in found.numbers(_PACKED):
         offset, _ = found.offsets[number]
-        stream = _STREAM.search(data, offset)
         head = found.heads[number]
+        place = _OBJECT.match(data, offset)
+        stream = _STREAM.match(data, place.end() + len(head)) if place else None
         counts = [pattern.search(head) for pattern in _NUMBER.values()]
         if stream is None or not all(counts):
             continue
         content = _inflated(data, stream.end(), left) if b"/FlateDecode" in head else b""
-        left -= len(content)
         many, first = (int(count[1]) for count in counts if count)
         for inner, body in _packed(content, many, first):
+            # Counted, as objects may claim the same bytes again and again.
+            left -= len(body)
+            if left <= 0:
+                return
             if inner not in found.offsets or found.offsets[inner][0] < offset:
                 found.append(inner, body)
 
@@ -172,7 +201,9 @@ def _inflated(data: Data, start: int, most: int) -> bytes:
 
 def _packed(content: bytes, many: int, first: int) -> Iterator[tuple[int, bytes]]:
     """Number and text of the objects in an unpacked object stream."""
-    numbers = [int(n) for n in re.findall(rb"\d+", content[:first])[: 2 * min(many, len(content))]]
+    numbers = [
+        int(n) for n in re.findall(rb"\d{1,10}", content[:first])[: 2 * min(many, len(content))]
+    ]
     starts = [first + offset for offset in numbers[1::2]]
     ends = [*starts[1:], len(content)]
     for number, start, end in zip(numbers[::2], starts, ends, strict=False):
@@ -229,10 +260,9 @@ def _is_whole(found: _Objects, page: int) -> bool:
         number = waiting.pop()
         if number not in found.heads or number == found.cut:
             return False
-        for told in _REFERENCE.findall(_ELSEWHERE.sub(b"", found.heads[number])):
-            if int(told) not in seen:
-                seen.add(int(told))
-                waiting.append(int(told))
+        new = [part for part in found.parts(number) if part not in seen]
+        seen.update(new)
+        waiting += new
     return True
 
 

@@ -198,3 +198,53 @@ def test_a_damaged_file_is_put_together_or_given_up(
     if found is not None:
         assert len(found.end) < 20 * len(seed)
         assert salvage(bytes(data), 50) == found
+
+
+def objects(count: int, body: bytes) -> bytes:
+    return b"%PDF-1.4\n" + b"".join(b"%d 0 obj %b\n" % (n, body) for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<<>>",
+        b"<<>>stream\n endstream",
+        b"<</Length 2>>stream\n endstream",
+        b"/Type/ObjStm/N 1/First 1 endobj",
+    ],
+)
+def test_a_large_file_of_objects_without_an_end_is_read_once(body: bytes) -> None:
+    # Reading on to the end of the file from each of them takes an hour.
+    assert salvage(objects(400_000, body), 10) is None
+
+
+@pytest.mark.parametrize(
+    "told", [b"/Count %b", b"/Length %b", b"%b 0 R", b"/Parent %b 0 R", b"/N %b/First %b", b"%b"]
+)
+@pytest.mark.parametrize("digits", [b"9" * 11, b"9" * 5000, b"9" * 300_000])
+def test_numbers_of_any_length_are_no_crash(told: bytes, digits: bytes) -> None:
+    head = told.replace(b"%b", digits)
+    data = b"%PDF-1.4\n" + b"".join(
+        b"%d 0 obj <</Type/%b %b>>stream\nendstream endobj\n" % (number, kind, head)
+        for number, kind in enumerate([b"Page", b"Pages", b"ObjStm/FlateDecode"], 1)
+    )
+    assert salvage(data, 10) is not None
+
+
+def test_brackets_that_never_close_are_read_once() -> None:
+    data = b"%PDF-1.4\n1 0 obj <</Type/Page " + b"/P[" * 500_000 + b">> endobj"
+    assert salvage(data, 10) is not None
+
+
+def test_objects_that_claim_the_same_bytes_are_bounded() -> None:
+    """Each of them is the whole stream again."""
+    count, filler = 4000, b"<" * 2_000_000
+    head = b" ".join(b"%d %d" % (10 + n, len(filler) if n % 2 else 0) for n in range(count))
+    stream = zlib.compress(head + filler)
+    data = b"%%PDF-1.5\n1 0 obj <</Type/Page>> endobj\n2 0 obj <</Type/ObjStm/N %d/First %d" % (
+        count, len(head),
+    )  # fmt: skip
+    data += b"/Filter/FlateDecode>>stream\n" + stream + b"\nendstream endobj\n"
+    found = salvage(data, 10)
+    assert found is not None
+    assert len(found.end) < 300_000_000

@@ -301,3 +301,16 @@ def test_the_document_itself_tells_whether_a_hyphen_belongs() -> None:
 def test_nothing_at_all_is_no_error() -> None:
     assert seen([]) == []
     assert seen([Page(1, *A4, [])]) == []
+
+
+def test_a_word_divided_twice_is_mended_and_so_is_a_very_long_one() -> None:
+    parts = ["so un-", "glaub-", "lich war"]
+    assert join_lines(parts, Counter()) == "so unglaublich war"
+    assert join_lines(["a" * 5000 + "-", "b"], Counter()) == "a" * 5000 + "b"
+
+
+def test_a_paragraph_of_many_lines_is_joined_line_by_line() -> None:
+    # Each search from the paragraph's first letter on takes hours.
+    text = join_lines(["a few words and a divi-", "ded one"] * 40_000, Counter())
+    assert text == " ".join(["a few words and a divided one"] * 40_000)
+    assert len(join_lines(["a" * 1_000_000 + "-", "b"], Counter())) == 1_000_001
