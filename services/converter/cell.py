@@ -133,10 +133,12 @@ class ParseCell:
 
     async def _soon(self) -> bool:
         """Whether the first child is free, or becomes so while one may well wait."""
-        if not self._main.users:
-            return True
-        waited = asyncio.get_running_loop().time() - self._main.busy_since
-        return await self._main.free(_PATIENCE_SECONDS - waited)
+        # Of those who wait together one is next, and it may take long: the others look again.
+        while self._main.users:
+            waited = asyncio.get_running_loop().time() - self._main.busy_since
+            if not await self._main.free(_PATIENCE_SECONDS - waited):
+                return False
+        return True
 
 
 def _known(path: Path) -> tuple[int, str]:

@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +29,8 @@ _HEADER_BYTES = 1024 * 1024
 _FATAL = frozenset({"parse-crash", "parse-memory"})
 _BROKEN = (OSError, EOFError, KeyError, ValueError, TypeError, asyncio.LimitOverrunError)
 _ANSWER = "answer"
+_HOME = "kb-child-"
+_YOUNG_SECONDS = 60
 
 
 class Worker:
@@ -43,7 +49,7 @@ class Worker:
         self.users = 0
         """Callers that are served or wait."""
         self.busy_since = 0.0
-        """When the document under work was begun, by the clock of the loop."""
+        """Since when they are at work on one document, by the clock of the loop."""
 
     async def ask(self, request: dict[str, Any]) -> Answer:
         """What the child answers.
@@ -52,6 +58,8 @@ class Worker:
             Refusal: whatever the child refuses, `parse-timeout`, `parse-memory`, `parse-crash`.
             Retry: the child cannot start, or the disk is full.
         """
+        if not self.users:
+            self.busy_since = asyncio.get_running_loop().time()
         self.users += 1
         try:
             async with self._turn:
@@ -121,7 +129,7 @@ def _refusal(header: dict[str, Any]) -> Refusal:
 class _Child:
     """A running child: asked one thing at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, home: Any) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, home: "_Home") -> None:
         self._process, self._home = process, home
         self._watched = psutil.Process(process.pid)
         self._advanced = 0.0
@@ -129,15 +137,18 @@ class _Child:
 
     @classmethod
     async def start(cls, module: str, limits: Limits) -> "_Child":
-        home = tempfile.TemporaryDirectory(prefix="kb-parse-", ignore_cleanup_errors=True)
+        with _given():
+            await asyncio.to_thread(_sweep)
+            home = _Home()
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", module,
-                str(limits.memory_bytes), str(limits.cpu_seconds),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL, cwd=home.name, env=_environment(home.name),
-                start_new_session=True, limit=_HEADER_BYTES,
-            )  # fmt: skip
+            with _given():
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-P", "-m", module,
+                    str(limits.memory_bytes), str(limits.cpu_seconds),
+                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL, cwd=home.name, env=_environment(home.name),
+                    start_new_session=True, limit=_HEADER_BYTES,
+                )  # fmt: skip
         except BaseException:
             home.cleanup()
             raise
@@ -175,10 +186,12 @@ class _Child:
 
         Raises:
             Refusal: `parse-timeout`, `parse-memory` or `parse-crash`; the child is unusable then.
+            Retry: no file can be made for the answer.
         """
         # Opened before the child knows it, and without a name afterwards: it stays what it is.
         path = Path(self._home.name) / _ANSWER
-        file = await asyncio.to_thread(path.open, "w+b")
+        with _given():
+            file = await asyncio.to_thread(path.open, "w+b")
         answer: Answer | None = None
         try:
             header = await self._header({**request, "answer": str(path)}, limits)
@@ -255,6 +268,50 @@ class _Child:
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
         await asyncio.to_thread(self._home.cleanup)
+
+
+class _Home:
+    """The folder of one child. It is locked while its owner lives, and what a killed owner left is
+    removed when the next one is made: a parse may lie there, of a document that is deleted since.
+    """
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix=_HOME)
+        self._lock = os.open(self.name, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def cleanup(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.name, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _sweep() -> None:
+    for home in Path(tempfile.gettempdir()).glob(f"{_HOME}*"):
+        # Not a folder, not ours, or gone meanwhile; or locked: its owner lives.
+        with contextlib.suppress(OSError):
+            _remove_if_left(home)
+
+
+def _remove_if_left(home: Path) -> None:
+    lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        about = os.fstat(lock)
+        # A young one may be about to be locked.
+        if about.st_uid == os.geteuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(home, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def _given() -> Iterator[None]:
+    """What the machine does not give (disk space, a process) is no document's fault."""
+    try:
+        yield
+    except OSError as error:
+        raise Retry(f"parsing: {type(error).__name__} {error.errno}", after=5) from error
 
 
 def _answer(header: dict[str, Any], file: BinaryIO, most: int) -> Answer:

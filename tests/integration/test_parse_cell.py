@@ -1,7 +1,11 @@
 """The parse cell: real documents through the real child, and a child that is as bad as can be."""
 
 import asyncio
+import fcntl
 import io
+import os
+import shutil
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator
@@ -217,6 +221,23 @@ async def test_the_second_child_ends_with_its_work(bad_cell: ParseCell, tmp_path
     assert set(psutil.Process().children()) <= before
 
 
+async def test_of_those_who_wait_together_no_one_waits_for_the_next_long_one(
+    bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_module, "_PATIENCE_SECONDS", 2)
+    first = asyncio.create_task(order(bad_cell, tmp_path, "advance 1 0.5"))
+    await asyncio.sleep(0)
+    long = asyncio.create_task(bad_cell.parse(file(tmp_path, "sleep x", "long"), PLAIN))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        assert (await order(bad_cell, tmp_path, "echo x")).document.markdown == "x"
+    assert first.done()
+    assert not long.done()
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+
+
 async def test_small_documents_share_one_child(bad_cell: ParseCell, tmp_path: Path) -> None:
     calls = (order(bad_cell, tmp_path, f"echo {n}") for n in range(9))
     assert len({done.head.meta.title for done in await asyncio.gather(*calls)}) == 1
@@ -262,6 +283,42 @@ async def test_a_full_disk_is_no_documents_fault(bad_cell: ParseCell, tmp_path: 
     with pytest.raises(Retry, match="OSError"):
         await order(bad_cell, tmp_path, "full")
     assert (await order(bad_cell, tmp_path, "echo fine")).document.markdown == "fine"
+
+
+async def test_without_a_temporary_folder_there_is_another_try(
+    bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(Retry):
+        await order(bad_cell, tmp_path, "echo x")
+    folder.mkdir()
+    await order(bad_cell, tmp_path, "echo x")
+    # A system that cleans up takes it from a child that has had nothing to do for days.
+    (home,) = folder.iterdir()
+    shutil.rmtree(home)
+    with pytest.raises(Retry):
+        await order(bad_cell, tmp_path, "echo x")
+    assert (await order(bad_cell, tmp_path, "echo fine")).document.markdown == "fine"
+    await bad_cell.close()
+    assert not list(folder.iterdir())
+
+
+async def test_what_a_killed_service_left_is_removed(
+    bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used, young = (tmp_path / f"kb-child-{name}" for name in ("left", "used", "young"))
+    for folder in (left, used, young):
+        folder.mkdir()
+        file(folder, "a parse", "answer")
+    for folder in (left, used):
+        os.utime(folder, (0, 0))
+    lock = os.open(used, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    await order(bad_cell, tmp_path, "echo x")
+    os.close(lock)
+    assert (left.exists(), used.exists(), young.exists()) == (False, True, True)
 
 
 # --- the real child ---------------------------------------------------------------------------
