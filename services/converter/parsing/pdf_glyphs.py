@@ -20,7 +20,9 @@ _MOST_LETTERS = 240_000
 _MOST_ALONE = 48
 _MOST_COMPARED, _COMPARED_AT_ONCE = 6000, 256
 _OVERLAP = 0.3
-_LEAST_BLANK = 0.05
+_LEAST_BLANK, _LEAST_MEAN = 0.05, 2.5
+"""Of a gap between words, in sizes of type; of the letters that words have in the mean."""
+_CLOSING = re.compile(r"[\W_]*[.,;:!?)\]}»”]")
 _UNKNOWN = re.compile("\ufffd")
 _ROW = 16.0
 _NO_LETTER = frozenset("\0\ufffe\uffff")
@@ -399,10 +401,12 @@ def _reads_better(pieces: Sequence[Piece], text: str, size: float) -> bool:
         # A ligature is one letter in the file and up to three here.
         parts = map(re.escape, map(_plain, _UNKNOWN.split(text)))
         return re.fullmatch(".{1,3}".join(parts), joined) is not None
-    # Letters set wide are one word all the same.
-    long = len(joined) >= 2 * len(pieces) > 2
+    # Letters or parts of a word set wide are one word all the same; signs of a formula are none.
+    long = len(pieces) > 1 and len(joined) >= _LEAST_MEAN * len(pieces)
+    if not long or any(_CLOSING.match(piece.text) for piece in pieces[1:]):
+        return False
     gaps = (b.box.left - a.box.right for a, b in pairwise(pieces))
-    return long and joined == _plain(text) and all(gap > _LEAST_BLANK * size for gap in gaps)
+    return joined == _plain(text) and all(gap > _LEAST_BLANK * size for gap in gaps)
 
 
 def _plain(text: str) -> str:

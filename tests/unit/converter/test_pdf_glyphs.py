@@ -37,6 +37,18 @@ def test_letters_set_wide_stay_one_word() -> None:
     assert pieces(page(*letters), "WIDE", 50, 85) == []
 
 
+def test_parts_of_a_word_set_wide_stay_one_word() -> None:
+    parts = page(("fo", 50, 58), ("rma", 60, 74), ("tte", 76, 86), ("d", 88, 93))
+    assert pieces(parts, "formatted", 50, 93) == []
+    assert pieces(page(("so", 50, 60), ("me", 62, 74)), "some", 50, 74) == []
+
+
+def test_no_blank_comes_before_a_comma_or_a_bracket() -> None:
+    for sign in (",", ".", "),", "’)."):
+        known = page(("(value", 50, 80), (sign, 82, 88))
+        assert pieces(known, "(value" + sign, 50, 88) == [], sign
+
+
 def test_what_reads_otherwise_is_left_alone() -> None:
     assert pieces(page(("other", 50, 70), ("words", 75, 100)), "newmodules", 50, 100) == []
     assert pieces(page(("newmodules", 50, 100)), "newmodules", 50, 100) == []
