@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,7 +29,6 @@ _FATAL = frozenset({"parse-crash", "parse-memory"})
 _BROKEN = (OSError, EOFError, KeyError, ValueError, TypeError, asyncio.LimitOverrunError)
 _ANSWER = "answer"
 _HOME = "kb-child-"
-_YOUNG_SECONDS = 60
 
 
 class Worker:
@@ -276,9 +274,11 @@ class _Home:
     """
 
     def __init__(self) -> None:
-        self.name = tempfile.mkdtemp(prefix=_HOME)
-        self._lock = os.open(self.name, os.O_RDONLY)
+        # Locked before it has a name that anybody looks for.
+        young = Path(tempfile.mkdtemp(prefix=f"new-{_HOME}"))
+        self._lock = os.open(young, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.name = str(young.rename(young.with_name(young.name.removeprefix("new-"))))
 
     def cleanup(self) -> None:
         """Remove it."""
@@ -296,9 +296,7 @@ def _sweep() -> None:
 def _remove_if_left(home: Path) -> None:
     lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        about = os.fstat(lock)
-        # A young one may be about to be locked.
-        if about.st_uid == os.geteuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
+        if os.fstat(lock).st_uid == os.geteuid():
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(home, ignore_errors=True)
     finally:
