@@ -33,6 +33,9 @@ def openable(path: Path, most_pages: int) -> Iterator[tuple[Path, frozenset[int]
 
 
 def _left(path: Path, most_pages: int) -> Salvage | None:
+    if not path.stat().st_size:
+        # An empty file has no map.
+        return None
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         return salvage(data, most_pages)
 

@@ -248,3 +248,9 @@ def test_objects_that_claim_the_same_bytes_are_bounded() -> None:
     found = salvage(data, 10)
     assert found is not None
     assert len(found.end) < 300_000_000
+
+
+def test_an_empty_file_is_corrupt(tmp_path: Path) -> None:
+    with pytest.raises(Refusal) as refused:
+        parsed(tmp_path, b"")
+    assert refused.value.code == "corrupt-document"
