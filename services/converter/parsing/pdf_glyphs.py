@@ -34,6 +34,8 @@ _TEX_LETTERS = dict(
         strict=True,
     )
 )
+# Elsewhere such a code is the number of a glyph, and no letter. Drawn fonts (Type 3) have no name.
+_TEX_FONT = re.compile(r"(?:[a-z]{6}\+)?(?:$|f\d+$|(?:sf|ec|cm|lm|la|tc|t1|dc)[a-z]{1,4}\d)")
 _FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1, 1 << 6, 1 << 18
 _BOLD_WEIGHT = 600
 BOLD = ("bold", "black", "heavy", "semibold", "demi", "-bd", "ptmb", "phvb", "cmbx", "sfbx")
@@ -136,7 +138,9 @@ def _words(page: Any) -> Iterator[Glyphs]:
     try:
         for index in range(min(text_page.count_chars(), _MOST_LETTERS)):
             code = raw.FPDFText_GetUnicode(text_page, index)
-            letter = _TEX_LETTERS.get(code) or chr(code)
+            letter = chr(code)
+            if code in _TEX_LETTERS and _TEX_FONT.match(_font_name(text_page, index)[0]):
+                letter = _TEX_LETTERS[code]
             if letter.isspace() or letter in _NO_LETTER:
                 if word and letter.isspace():
                     yield word
@@ -194,17 +198,22 @@ class _Paint:
 
 
 def _font(text_page: Any, index: int) -> Font:
-    buffer, flags = ctypes.create_string_buffer(256), ctypes.c_int()
-    raw.FPDFText_GetFontInfo(text_page, index, buffer, 256, flags)
-    name = buffer.value.decode("utf-8", "replace").lower()
+    name, flags = _font_name(text_page, index)
     weight = raw.FPDFText_GetFontWeight(text_page, index)
     return Font(
         _font_size(text_page, index),
         bold=any(mark in name for mark in BOLD) or weight >= _BOLD_WEIGHT
-        or bool(flags.value & _FORCE_BOLD),
-        italic=any(mark in name for mark in SLANTED) or bool(flags.value & _ITALIC),
-        mono=any(mark in name for mark in MONO) or bool(flags.value & _FIXED_PITCH),
+        or bool(flags & _FORCE_BOLD),
+        italic=any(mark in name for mark in SLANTED) or bool(flags & _ITALIC),
+        mono=any(mark in name for mark in MONO) or bool(flags & _FIXED_PITCH),
     )  # fmt: skip
+
+
+def _font_name(text_page: Any, index: int) -> tuple[str, int]:
+    """Name in small letters, and flags."""
+    buffer, flags = ctypes.create_string_buffer(256), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(text_page, index, buffer, 256, flags)
+    return buffer.value.decode("utf-8", "replace").lower(), flags.value
 
 
 def _font_size(text_page: Any, index: int) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 from docling_core.types.doc.base import BoundingBox
 from docling_core.types.doc.page import BoundingRectangle
 
-from services.converter.parsing.pdf_glyphs import Box, Font, Glyphs, Piece, Type
+from services.converter.parsing.pdf_glyphs import _TEX_FONT, Box, Font, Glyphs, Piece, Type
 from services.converter.parsing.pdf_words import Turn, words_of
 
 TEXT = "the council takes note of what has been said and will not be long in doing so"
@@ -80,3 +80,10 @@ def test_where_one_reader_sees_no_words_the_other_is_believed() -> None:
     other = page(*(("xqz", 900.0 + n, 901.0 + n) for n in range(60)))
     sound = words_of(cells(*english), flat, other)
     assert [word.text for word in sound] == english
+
+
+def test_only_fonts_of_tex_have_letters_where_others_have_numbers_of_glyphs() -> None:
+    for name in ("sfrm1000", "abcdef+ecti1095", "cmr10", "lmr10", "", "f28"):
+        assert _TEX_FONT.match(name), name
+    for name in ("aaaaai+notosanscjkkr-bold", "helveticaneueltcom-roman", "calibri"):
+        assert not _TEX_FONT.match(name), name
