@@ -1,7 +1,7 @@
 """The keyword leg: BM25 over `read.chunk` in plain Postgres, with the filters of the vector leg."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,10 @@ SMALL = 2000
 
 MATCHES = 2000
 """About so many passages are read and scored for a question; each costs some 10 µs."""
+
+MOST = 10_000
+"""Passages that are read for a question of frequent words alone. Where more match, these are any of
+them: without a bound such a question takes minutes in a base of large tables."""
 
 _SAMPLE = 2000
 _LEAST = 5  # of the sample: what is rarer is not worth knowing
@@ -40,12 +44,18 @@ class Statistics:
     passages: int
     frequent: Mapping[str, float] = field(default_factory=dict)
 
+    def bound(self, terms: Iterable[str]) -> int | None:
+        """`MOST` where more passages than that may hold one of `terms`; None: read all."""
+        held = sum(self.frequent.get(term, 0.0) for term in terms)
+        return MOST if held > MOST else None
+
 
 class KeywordIndex:
     """Reads `read.chunk` and `read.validity`; the indexer and the projector write them.
 
     A base of over `SMALL` passages is sampled every ten minutes: only as many of a question's
     rarest terms bring passages as about `MATCHES` hold; the frequent ones add to their scores.
+    Where these are too few, frequent terms bring more, out of at most `MOST` passages.
     """
 
     def __init__(
@@ -64,15 +74,20 @@ class KeywordIndex:
         limit: int,
         mode: Mode = "or",
     ) -> list[KeywordHit]:
-        """The best passages that pass `flt`, exactly; [] for a question without a word."""
+        """The best passages that pass `flt`; [] for a question without a word.
+
+        Exactly the best unless only words bring them that over `MOST` passages hold.
+        """
         if not query.words or limit < 1:
             return []
         async with self._pool.acquire() as connection, connection.transaction(readonly=True):
             await self._sql.prepare_search(connection)
             known = await self.statistics(connection, project, generation)
             bringing = query.terms if mode == "legacy" else rarest(query.terms, known)
+            hits: list[KeywordHit] = []
             for terms in (bringing, query.terms):
-                hits = [
+                most = known.bound(terms)
+                found = [
                     KeywordHit(row["point_id"], row["version_id"], row["chunk_id"], row["score"])
                     async for row in self._sql.search_keywords(
                         connection,
@@ -82,6 +97,7 @@ class KeywordIndex:
                         rarity=[known.frequent.get(term) for term in query.terms],
                         passages=known.passages,
                         large=known.passages > SMALL,
+                        most=most,
                         required=query.required,
                         complete_first=mode == "and_or",
                         project=project,
@@ -93,6 +109,9 @@ class KeywordIndex:
                         limit=limit,
                     )
                 ]
+                first = hits if most else []  # a part of the passages may lack what was found
+                known_ids = {hit.point_id for hit in first}
+                hits = [*first, *(hit for hit in found if hit.point_id not in known_ids)][:limit]
                 if len(hits) >= limit or len(terms) == len(query.terms):
                     break
         return hits

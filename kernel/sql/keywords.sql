@@ -10,7 +10,8 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 -- many passages hold it, where that is known beforehand; else it is counted. The mean length is that
 -- of the matching passages.
 -- `complete_first`: passages that hold all `required` words come before the others.
--- `large`: go by the words; else by the project, of which it then tells the planner.
+-- `large`: go by the words; else by the project, of which it then tells the planner. `most`: of more
+-- matching passages only so many are read; null: all.
 WITH asked AS MATERIALIZED (
   SELECT term, word, rarity
   FROM unnest(:terms::text[], :groups::int[], :rarity::float8[]) AS q (term, word, rarity)
@@ -30,6 +31,7 @@ matching AS MATERIALIZED (
       WHERE v.version_id = c.version_id
         AND (:moment::timestamptz IS NULL
              OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
+  LIMIT :most::bigint
 ),
 corpus AS MATERIALIZED (
   SELECT greatest(:passages::float8, count(*)) AS passages,

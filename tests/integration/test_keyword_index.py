@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from kernel import keyword_index
 from kernel.db import pool as open_pool
 from kernel.keyword_index import SMALL, KeywordHit, KeywordIndex, Statistics, rarest
 from kernel.keywords import Mode, Word, analyse, query_terms, tsvector
@@ -273,6 +274,20 @@ async def test_a_large_base_answers_with_common_words_when_there_are_no_others(
     assert len(await ids(pool, "common words that are missing", limit=50)) == 50
     assert len(await ids(pool, "common single", limit=50)) == 50
     assert (await ids(pool, "common single", limit=50))[0] == "c7"
+
+
+async def test_frequent_words_alone_read_no_more_than_a_bounded_number_of_passages(
+    pool: "Pool[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword_index, "MOST", 300)
+    await put_many(pool, SMALL + 500)
+    await put(pool, {"rare": "common words and one zebra"})
+    await pool.execute("ANALYZE read.chunk")
+    found = await ask(pool, "common", limit=1000)
+    assert len(found) == 300
+    found = await ask(pool, "common zebra", limit=1000)
+    assert found[0].chunk_id == "rare"
+    assert 300 <= len(found) <= 301
 
 
 async def test_a_large_base_is_sampled_once_in_ten_minutes(pool: "Pool[Any]") -> None:
