@@ -2,18 +2,18 @@
 
 A run of stars opens or closes by the characters beside it (CommonMark 0.31, "left-flanking" and
 "right-flanking"). Where they forbid it, where the text has stars of its own or half a piece of
-code, the emphasis is dropped and the words stay.
+code, the emphasis is dropped and the words stay. Marks of places do
+not count: they are gone when it is read.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
-# Noncharacters are marks of `marks.py`: they will be gone when the text is read.
-_MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+from services.converter.parsing.marks import NONCHARACTERS, unmarked
+
 _TICKS = re.compile("`+")
 _LINK = re.compile(r"\]\([^()\s]*\)")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -88,7 +88,7 @@ def _merged(runs: Iterable[Run]) -> list[Run]:
     given = [run for run in runs if run.text]
     looked: list[Run] = []
     for number, run in enumerate(given):
-        if run.text.strip(_MARKS).strip():
+        if run.text.strip(NONCHARACTERS).strip():
             looked.append(run)
             continue
         left = looked[-1] if looked else Run("")
@@ -113,17 +113,17 @@ def _with_italics(runs: Sequence[Run], before: str, after: str) -> str:
 
 
 def _ends_blank(written: str, run: Run) -> bool:
-    return not written or _visible(written + _lead(run.text))[-1:].isspace()
+    return not written or unmarked(written + _lead(run.text))[-1:].isspace()
 
 
 def _starts_blank(run: Run, runs: Sequence[Run], number: int) -> bool:
     if number + 1 == len(runs):
         return True
-    return _visible(_lead(run.text[::-1])[::-1] + runs[number + 1].text)[:1].isspace()
+    return unmarked(_lead(run.text[::-1])[::-1] + runs[number + 1].text)[:1].isspace()
 
 
 def _lead(text: str) -> str:
-    return text[: len(text) - len(text.lstrip(_MARKS + _BLANKS))]
+    return text[: len(text) - len(text.lstrip(NONCHARACTERS + _BLANKS))]
 
 
 def _is_whole(text: str) -> bool:
@@ -163,14 +163,14 @@ def _loose_underscores(text: str) -> bool:
 
 
 def _wrapped(text: str, stars: str, before: str, after: str) -> str:
-    core = text.strip(_MARKS + _BLANKS)
+    core = text.strip(NONCHARACTERS + _BLANKS)
     start = text.find(core)
     lead, trail = text[:start], text[start + len(core) :]
-    before, after = _visible(before + lead)[-1:], _visible(trail + after)[:1]
+    before, after = unmarked(before + lead)[-1:], unmarked(trail + after)[:1]
     while core[-1:] and core[-1] in _MOVABLE and core[-2:-1] != "\\" and not _lets(after):
         after, trail, core = core[-1], core[-1] + trail, core[:-1]
     # Marks of places and stars within are of the same run to a reader.
-    inner = core.strip(_MARKS + "*")
+    inner = core.strip(NONCHARACTERS + "*")
     # A backslash at the end would take the star for a literal one.
     if not inner or inner[-1] == "\\" or before in {"*", "\\"} or after == "*":
         return text
@@ -178,15 +178,6 @@ def _wrapped(text: str, stars: str, before: str, after: str) -> str:
     closes = not _is_sign(inner[-1]) or _lets(after)
     edges = inner[0].isspace() or inner[-1].isspace()
     return f"{lead}{stars}{core}{stars}{trail}" if opens and closes and not edges else text
-
-
-def _visible(text: str) -> str:
-    return text.translate(_unmarking()) if not text.isascii() else text
-
-
-@cache
-def _unmarking() -> dict[int, None]:
-    return dict.fromkeys(map(ord, _MARKS))
 
 
 def _lets(neighbour: str) -> bool:

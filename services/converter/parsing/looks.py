@@ -19,6 +19,7 @@ from services.converter.headings import (
 )
 from services.converter.parsing.emphasis import Run, emphasised_runs
 from services.converter.parsing.literal import linked
+from services.converter.parsing.marks import NONCHARACTERS, unmarked
 
 BOLD, ITALIC, STRUCK = 1, 2, 4
 """Bits of a look; 0 is a plain one."""
@@ -33,10 +34,8 @@ _SIGNS = {BOLD: "\ufde3", ITALIC: "\ufde4", BOLD | ITALIC: "\ufde5"}
 _PLAIN = "\ufde6"
 _LOOKS = {sign: look for look, sign in _SIGNS.items()} | {_PLAIN: 0}
 _ANY = re.compile("[\ufde3-\ufde7]")
-_MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
-_MARK = re.compile(f"[{_MARKS}]")
 _WORD = re.compile(r"\w+(?:['’\-‑]\w+)*")
-_HEADING = re.compile(rf"[{_MARKS}]*#{{1,6}} ")
+_HEADING = re.compile(rf"[{NONCHARACTERS}]*#{{1,6}} ")
 _CELL_EDGE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _CONTENTS = re.compile(r"(?:[.·…_]\s?){3,}\s*[\divxlc]{1,5}$")
 """A line of a list of contents."""
@@ -235,7 +234,7 @@ def _stars_shown(line: str) -> int:
     """Stars that a reader of the rendered line sees."""
     if "*" not in line:
         return 0
-    tokens = _reader().parseInline(_MARK.sub("", line))
+    tokens = _reader().parseInline(unmarked(line))
     texts = (child.content for token in tokens for child in token.children or ())
     return sum(text.count("*") for text in texts)
 
@@ -263,7 +262,7 @@ def _heads(line: str, looks: Sequence[int]) -> bool:
 
     Headings are found by their words later, and stand without stars.
     """
-    bare = _MARK.sub("", _LINK_SIGN.sub("", line)).replace("\\", "").strip()
+    bare = unmarked(_LINK_SIGN.sub("", line)).replace("\\", "").strip()
     letters = {look for look, char in zip(looks, line, strict=True) if char.isalnum()}
     if len(letters) != 1 or len(bare) > _LONGEST_HEADING:
         return False
@@ -304,7 +303,7 @@ class _Resolver:
 
     def read(self, line: str) -> None:
         """The next line."""
-        bare = _MARK.sub("", line).strip()
+        bare = unmarked(line).strip()
         fence = bare.startswith("```")
         self._fence ^= fence
         if not bare:
@@ -320,7 +319,7 @@ class _Resolver:
             self._text(line)
 
     def _text(self, line: str) -> None:
-        starts = line[: len(line) - len(line.lstrip(_MARKS))]
+        starts = line[: len(line) - len(line.lstrip(NONCHARACTERS))]
         if QUOTED in starts:
             if self._last_quoted == len(self.lines) - 2:
                 # Paragraphs of one quotation.
@@ -348,5 +347,5 @@ class _Resolver:
                 self._look = _LOOKS[char]
             elif char != QUOTED:
                 chars.append(char)
-                looks.append(0 if char.isspace() or char in _MARKS else self._look)
+                looks.append(0 if char.isspace() or char in NONCHARACTERS else self._look)
         return _starred("".join(chars), looks)

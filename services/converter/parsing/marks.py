@@ -9,6 +9,9 @@ import re
 
 from contracts.artifacts import Place, Span
 
+NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+"""Every character that a mark can be made of."""
+
 _DIGITS = {ord(f"{n:x}"): 0xFDD0 + n for n in range(16)}
 _VALUES = {code: chr(digit) for digit, code in _DIGITS.items()}
 _OPEN, _CLOSE, _END = "\ufde0", "\ufde1", "\ufde2"
@@ -20,6 +23,16 @@ _EDGES = " \t\r\n|"
 def unmarked(text: str) -> str:
     """`text` without any mark, ours or forged; for text from outside before it is marked."""
     return _ALL.sub("", text)
+
+
+def digits(number: int) -> str:
+    """A number from 0 in characters of marks."""
+    return f"{number:x}".translate(_DIGITS)
+
+
+def number_of(written: str) -> int:
+    """What `digits` wrote."""
+    return int(written.translate(_VALUES), 16)
 
 
 class Marks:
@@ -40,7 +53,7 @@ class Marks:
         number = self._numbers.setdefault(place, len(self._places))
         if number == len(self._places):
             self._places.append(place)
-        return _OPEN + f"{number:x}".translate(_DIGITS) + _CLOSE
+        return _OPEN + digits(number) + _CLOSE
 
     def resolve(self, marked: str) -> tuple[str, tuple[Span, ...]]:
         """The text without marks, and spans over its UTF-8 bytes.
@@ -66,8 +79,8 @@ class Marks:
                 place = self._place(match[1])
         return "".join(pieces), tuple(spans)
 
-    def _place(self, digits: str | None) -> Place | None:
-        number = int(digits.translate(_VALUES), 16) if digits else -1
+    def _place(self, written: str | None) -> Place | None:
+        number = number_of(written) if written else -1
         return self._places[number] if 0 <= number < len(self._places) else None
 
 

@@ -11,12 +11,10 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
 from services.converter.parsing.article import runs_of
+from services.converter.parsing.marks import NONCHARACTERS, digits, number_of
 
 _OPEN, _CLOSE = "\ufde4", "\ufde5"
-_DIGITS = {ord(f"{n:x}"): 0xFDD0 + n for n in range(16)}
-_VALUES = {code: chr(digit) for digit, code in _DIGITS.items()}
 _TOKEN = re.compile(f"{_OPEN}([\ufdd0-\ufddf]+){_CLOSE}")
-_MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 _FENCE = re.compile("(`{3,})")
 # Where Markdown has no quote, or one that hides its structure: pages are indented by quotes too.
 _NO_QUOTE_IN = ["td", "th", "li", "dt", "caption", "figcaption", "pre"]
@@ -61,8 +59,8 @@ class Quotes:
             before = path
         return "\n".join(line.rstrip(" ") if line.strip(" >") == "" else line for line in lines)
 
-    def _path(self, digits: str) -> tuple[int, ...]:
-        number = int(digits.translate(_VALUES), 16)
+    def _path(self, written: str) -> tuple[int, ...]:
+        number = number_of(written)
         return self._paths[number] if number < len(self._paths) else ()
 
 
@@ -79,7 +77,7 @@ def _mark(soup: BeautifulSoup, numbers: dict[int, int]) -> None:
         number = -1 if tag is None else numbers.get(id(tag), known.get(id(tag), -1))
         known.update((id(passed), number) for passed in way)
         if number >= 0:
-            token = _OPEN + f"{number:x}".translate(_DIGITS) + _CLOSE
+            token = _OPEN + digits(number) + _CLOSE
             text = str(run.nodes[0])
             lead = len(text) - len(text.lstrip())
             run.nodes[0].replace_with(NavigableString(f"{text[:lead]}{token}{text[lead:]}"))
@@ -90,10 +88,10 @@ def _blocks(markdown: str) -> Iterator[list[str]]:
     block: list[str] = []
     fence = ""
     for line in markdown.split("\n"):
-        bare = line.strip(_MARKS)
+        bare = line.strip(NONCHARACTERS)
         if fence:
             block.append(line)
-            fence = "" if bare.rstrip(_MARKS + " ") == fence else fence
+            fence = "" if bare.rstrip(NONCHARACTERS + " ") == fence else fence
         elif bare.strip():
             match = _FENCE.match(bare)
             fence = match[1] if match else ""

@@ -12,6 +12,7 @@ from bs4.element import NavigableString, PageElement, PreformattedString, Tag
 
 from services.converter.parsing.emphasis import emphasised
 from services.converter.parsing.markdown import literal_line_starts, literal_tags
+from services.converter.parsing.marks import NONCHARACTERS
 
 _INLINE = frozenset({"a", "code", "s", "br"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -21,7 +22,6 @@ _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _GAPS = re.compile(" {2,}")
 _BREAK = re.compile(r" *\n *")
 _TICKS = re.compile("`+")
-_MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 _INDENT = "    "
 # As docling reads a page: what is no sign and no blank is left out.
 _CLEAN = str.maketrans({
@@ -56,7 +56,7 @@ def _is_inline(node: PageElement) -> bool:
 
 def _paragraph(nodes: list[PageElement]) -> Iterator[str]:
     text = literal_line_starts(_inline(nodes))
-    if text.strip(_MARKS).strip():
+    if text.strip(NONCHARACTERS).strip():
         yield text
 
 
@@ -103,28 +103,28 @@ def _written(node: PageElement) -> str:
 
 def _wrapped(tag: Tag, words: str) -> str:
     """The text of an inline element with its marks; blanks around it stay outside."""
-    if not words.strip(_MARKS):
+    if not words.strip(NONCHARACTERS):
         return words
     if tag.name == "code":
         return _code(words)
     words = words.replace("\n", " ")
     if tag.name == "a" and tag.get("href"):
         return f"[{words}]({tag['href']})"
-    bare = words.strip(_MARKS)
+    bare = words.strip(NONCHARACTERS)
     struck = tag.name == "s" and not (bare.startswith("~") or bare.endswith("~"))
     return f"~~{words}~~" if struck else words
 
 
 def _code(text: str) -> str:
     ticks = "`" * (max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
-    bare = text.strip(_MARKS)
+    bare = text.strip(NONCHARACTERS)
     edge = " " if bare.startswith("`") or bare.endswith("`") else ""
     return f"{ticks}{edge}{text}{edge}{ticks}"
 
 
 def _code_block(tag: Tag) -> Iterator[str]:
     text = tag.get_text()
-    if text.strip(_MARKS).strip():
+    if text.strip(NONCHARACTERS).strip():
         longest = max((len(run) for run in _TICKS.findall(text)), default=0)
         fence = "`" * max(3, longest + 1)
         yield f"{fence}\n{text}\n{fence}"
@@ -186,7 +186,7 @@ def _item(tag: Tag, mark: str) -> Iterator[str]:
     inner: list[Tag] = []
     _sort(tag, own, inner)
     text = literal_line_starts(" ".join(filter(None, own)))
-    seen = bool(text.strip(_MARKS).strip())
+    seen = bool(text.strip(NONCHARACTERS).strip())
     if seen:
         yield mark + text
     for one in inner:
@@ -218,7 +218,7 @@ def _definitions(tag: Tag) -> Iterator[str]:
             continue
         if child.name == "dt":
             term = _one_line(child)
-            if term.strip(_MARKS):
+            if term.strip(NONCHARACTERS):
                 yield f"- {emphasised(term, bold=True, italic=False)}"
         elif child.name == "dd":
             yield from (f"{_INDENT}{line}" for line in _item(child, "- "))
