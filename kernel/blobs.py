@@ -19,7 +19,8 @@ from obstore.store import LocalStore, from_url
 from kernel.errors import Refusal, Retry
 
 HEAD_BYTES = 65536
-PIECE_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 1024 * 1024
+_WAITING_BYTES = 8 * 1024 * 1024  # a part of an S3 upload has 5 MiB at least
 
 
 def sha256(data: bytes) -> str:
@@ -146,7 +147,7 @@ class Blobs:
     def _writer(self, key: str) -> Any:
         # Without limits a slow store lets more than a hundred megabytes wait to be written.
         return obstore.open_writer_async(
-            self._store, key, buffer_size=2 * PIECE_BYTES, max_concurrency=2
+            self._store, key, buffer_size=_WAITING_BYTES, max_concurrency=2
         )
 
     async def get(self, name: str) -> bytes:
