@@ -205,12 +205,19 @@ def _as_text(head: bytes) -> str | None:
 
 
 def unmarked_utf16(head: bytes) -> str | None:
-    """UTF-16 without BOM has spaces and line ends as two bytes, one of them NUL."""
-    little = head.count(b" \x00") + head.count(b"\n\x00")
-    big = head.count(b"\x00 ") + head.count(b"\x00\n")
+    """UTF-16 without BOM has spaces and line ends as two bytes, one of them NUL.
+
+    Whole units are counted: in Latin text a space has a NUL on either side.
+    """
+    little, big = (_blanks(head, encoding) for encoding in ("utf-16-le", "utf-16-be"))
     if max(little, big) < max(1, len(head) // 200):
         return None
     return "utf-16-le" if little >= big else "utf-16-be"
+
+
+def _blanks(head: bytes, encoding: str) -> int:
+    text = head.decode(encoding, "replace")
+    return text.count(" ") + text.count("\n")
 
 
 def _text_kind(text: str, suffix: str) -> str:

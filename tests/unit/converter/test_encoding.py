@@ -21,8 +21,9 @@ GERMAN = "Die Größe der Fläche übertrifft alle Erwartungen, schön für die 
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
 )
-def test_unicode_is_read_with_and_without_a_mark(encoding: str) -> None:
-    assert decode(RUSSIAN.encode(encoding))[0] == RUSSIAN
+@pytest.mark.parametrize("text", [RUSSIAN, CROATIAN, GERMAN, "für alle da"])
+def test_unicode_is_read_with_and_without_a_mark(encoding: str, text: str) -> None:
+    assert decode(text.encode(encoding))[0] == text
 
 
 @pytest.mark.parametrize(
