@@ -31,8 +31,8 @@ from services.converter.settings import ParseOptions
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
     MARKDOWN: "markdown-5",
-    PLAIN: "text-3",
-    CSV: "csv-2",
+    PLAIN: "text-4",
+    CSV: "csv-3",
     JSON: "json-2",
     XLSX: "xlsx-4",
     XLS: "xls-2",
