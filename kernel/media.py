@@ -245,10 +245,15 @@ _MAIL_HEADERS = frozenset({
 })  # fmt: skip
 
 
+_ENVELOPE = re.compile(r"(?:\r?\n)*>?From \S[^\n]*\n")
+"""The line with which a mailbox begins a mail."""
+
+
 def _is_mail(text: str, suffix: str) -> bool:
     """Lines of a mail's header at the top: four different ones, or two if the name says so."""
     found: set[str] = set()
-    at = 0
+    envelope = _ENVELOPE.match(text)
+    at = envelope.end() if envelope else 0
     for _ in range(60):
         header = _HEADER.match(text, at)
         if header is None:

@@ -46,8 +46,8 @@ _HTML = "html-4"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
-    EML: f"{_HTML}+mail-2",
-    MSG: f"{_HTML}+mail-4",
+    EML: f"{_HTML}+mail-3",
+    MSG: f"{_HTML}+mail-5",
     DOCX: "docx-4",
 }
 HEURISTIC_REVISION = 4

@@ -5,8 +5,8 @@ the attachments.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from email import policy
 from email.errors import MessageError
@@ -22,53 +22,40 @@ from kernel.language import UNKNOWN
 from kernel.media import EML
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.html import parse_html
+from services.converter.parsing.letter import Mail, Text
 from services.converter.parsing.literal import paragraph, plain_line, span
+from services.converter.parsing.outlook import read_msg
 from services.converter.parsing.properties import line
-from services.converter.parsing.result import File, Parse
+from services.converter.parsing.result import Parse
 from services.converter.parsing.rtf import read_rtf
+from services.converter.parsing.tnef import read_tnef
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
-
-MOST_FILES = 1000
-"""Attachments of one mail that are taken."""
 
 _NAMED_FILES = 20
 _SHOWN = ("From", "To", "Cc", "Date")
 _HIDDEN = ("comments", "keywords", "thread-topic", "organization", "reply-to", "x-comment")
-_CC, _BCC = 2, 3
-_RECIPIENT_TYPE, _RICH_TEXT = 0x0C15, 0x1009
-_UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
+_REPORTS = frozenset({
+    "message/delivery-status", "message/disposition-notification", "message/feedback-report",
+})  # fmt: skip
+_SEVEN_BITS = frozenset({"utf-7", "unicode-1-1-utf-7"})
+_WORD = re.compile(r"\w+")
+_SAME = 0.8
+"""Share of the words of a text that must stand in a page for both to say the same."""
 _CID = re.compile(r"cid:([^\"'\s>)]+)", re.IGNORECASE)
-
-
-@dataclass
-class _Mail:
-    """What both formats say."""
-
-    subject: str
-    headers: dict[str, str]
-    sender: str
-    date: datetime | None
-    plain: list[str] = field(default_factory=list)
-    html: list[str] = field(default_factory=list)
-    rich: list[bytes] = field(default_factory=list)
-    """Texts in RTF, which Outlook writes where it has no page."""
-    files: list[File] = field(default_factory=list)
-    hidden: list[HiddenText] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
 
 def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     """A mail: its subject as title, who wrote to whom and when, its text, names of attachments.
 
     The HTML body, else the rich text, is what a reader sees; a plain-text body that says something
-    else is kept for the scanner.
+    else is kept for the scanner. Texts one after another are all seen.
 
     Raises:
         Refusal: `corrupt-document`, `too-deep`, `too-large`.
     """
-    read = _eml if media_type == EML else _msg
-    mail = read(path.read_bytes(), options)
+    data = path.read_bytes()
+    mail = _eml(data, options) if media_type == EML else read_msg(data)
     out = Writer(options.max_output_bytes)
     out.heading(mail.subject or "(no subject)", 1, Place(part="header"))
     facts = [f"{name}: {span(mail.headers[name])}" for name in _SHOWN if mail.headers.get(name)]
@@ -77,7 +64,7 @@ def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
         names = [span(file.name) for file in mail.files[:_NAMED_FILES]]
         facts.append(f"Attachments: {', '.join(names)}" + (f" and {more} more" if more > 0 else ""))
     out.block("\\\n".join(facts), Place(part="header"))
-    _body(mail, out, options)
+    _Body(mail, out, options).write()
     markdown, spans = out.finish()
     meta = BodyMeta(
         title=line(mail.subject),
@@ -91,33 +78,82 @@ def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     return Parse(document, mail.warnings, files=tuple(mail.files))
 
 
-def _body(mail: _Mail, out: Writer, options: ParseOptions) -> None:
-    head = out.text
-    for number, source in enumerate(mail.html, 1):
-        try:
-            parsed = parse_html(source.encode("utf-8", "replace"), options, article=False)
-        except Refusal as refusal:
-            if refusal.code != "empty-document":
-                raise
-            continue
-        mail.hidden += parsed.document.hidden
-        out.copy(_without_title(parsed.document, mail.subject), f"html-{number}")
-    for number, rich in enumerate([] if mail.html else mail.rich, 1):
-        try:
-            document = read_rtf(rich, options).document
-        except Refusal as refusal:
-            if refusal.code not in {"empty-document", "corrupt-document"}:
-                raise
-            continue
-        mail.hidden += document.hidden
-        out.copy(document, f"rtf-{number}")
-    shown = _squeezed(out.text[len(head) :])
-    for number, text in enumerate(mail.plain, 1):
-        if not shown:
-            out.block(paragraph(text, lists=True), Place(part=f"text-{number}"))
-        elif text.strip() and _squeezed(text) not in shown:
+class _Body:
+    """The texts of a mail, one after another, each in the form that a reader sees."""
+
+    def __init__(self, mail: Mail, out: Writer, options: ParseOptions) -> None:
+        self._mail, self._out, self._options = mail, out, options
+        self._numbers = Counter[str]()
+        self._seen: dict[bytes, ParsedDocument | None] = {}
+
+    def write(self) -> None:
+        """Every text. Of a page and a plain text side by side that say the same, the page."""
+        texts = self._mail.texts
+        pages = "".join(self._words(page) for text in texts for page in text.pages)
+        known = Counter(_WORD.findall(pages.lower()))
+        for text in texts:
+            before = len(self._out.text)
+            self._pages(text)
+            if len(self._out.text) == before:
+                self._rich(text)
+            shown = _squeezed(self._out.text[before:])
+            only = not text.pages and not text.rich
+            for plain in text.plain:
+                place = self._place("text")
+                if shown or (only and _repeats(plain, known)):
+                    self._hide(plain, shown or _squeezed(pages))
+                else:
+                    self._out.block(paragraph(plain, lists=True), place)
+
+    def _hide(self, plain: str, shown: str) -> None:
+        if plain.strip() and _squeezed(plain) not in shown:
             # Another text than the one shown: programs read it, people do not.
-            mail.hidden.append(HiddenText(kind="notes", text=text.strip()))
+            self._mail.hidden.append(HiddenText(kind="notes", text=plain.strip()))
+
+    def _words(self, page: bytes) -> str:
+        parsed = self._parsed(page)
+        return parsed.markdown if parsed is not None else ""
+
+    def _pages(self, text: Text) -> None:
+        for page in text.pages:
+            name = self._place("html").part or ""
+            document = self._parsed(page)
+            if document is not None:
+                self._mail.hidden += document.hidden
+                self._out.copy(_without_title(document, self._mail.subject), name)
+
+    def _parsed(self, page: bytes) -> ParsedDocument | None:
+        if page not in self._seen:
+            self._seen[page] = None
+            try:
+                self._seen[page] = parse_html(page, self._options, article=False).document
+            except Refusal as refusal:
+                if refusal.code != "empty-document":
+                    raise
+        return self._seen[page]
+
+    def _rich(self, text: Text) -> None:
+        for rich in text.rich:
+            name = self._place("rtf").part or ""
+            try:
+                document = read_rtf(rich, self._options).document
+            except Refusal as refusal:
+                if refusal.code not in {"empty-document", "corrupt-document"}:
+                    raise
+                continue
+            self._mail.hidden += document.hidden
+            self._out.copy(document, name)
+
+    def _place(self, kind: str) -> Place:
+        self._numbers[kind] += 1
+        return Place(part=f"{kind}-{self._numbers[kind]}")
+
+
+def _repeats(plain: str, known: Counter[str]) -> bool:
+    """Whether nearly every word of a text stands in the pages beside it: some programs put both
+    forms of one text one after another."""
+    words = Counter(_WORD.findall(plain.lower()))
+    return sum((words & known).values()) >= _SAME * sum(words.values())
 
 
 def _without_title(document: ParsedDocument, subject: str) -> ParsedDocument:
@@ -141,12 +177,12 @@ def _squeezed(text: str) -> str:
 # --- EML --------------------------------------------------------------------------------------
 
 
-def _eml(data: bytes, options: ParseOptions) -> _Mail:
+def _eml(data: bytes, options: ParseOptions) -> Mail:
     try:
         message: Any = BytesParser(policy=policy.default).parsebytes(data)
     except (MessageError, ValueError, LookupError, RecursionError) as error:
         raise Refusal("corrupt-document", "the mail cannot be read") from error
-    mail = _Mail(
+    mail = Mail(
         subject=_header(message, "Subject"),
         headers={name: _header(message, name) for name in _SHOWN},
         sender=_header(message, "From"),
@@ -160,21 +196,63 @@ def _eml(data: bytes, options: ParseOptions) -> _Mail:
         if (text := _header(message, name))
     ]
     leaves = list(_leaves(message, options.max_depth))
+    pages = [_page(part) for part, _ in leaves if _is_body(part, "text/html")]
+    inline = {cid.strip("<>") for page in pages for cid in _CID.findall(page.decode("latin-1"))}
+    groups: dict[int, Text] = {}
     pictures = 0
-    shown = "".join(_text(part) for part in leaves if _is_body(part, "text/html"))
-    inline = {cid.strip("<>") for cid in _CID.findall(shown)}
-    for part in leaves:
-        if _is_body(part, "text/html"):
-            mail.html.append(_text(part))
-        elif _is_body(part, "text/plain"):
-            mail.plain.append(_text(part))
-        elif str(part.get("Content-ID", "")).strip("<> ") in inline:
+    for part, number in leaves:
+        group = groups.setdefault(number, Text())
+        if _take_text(part, group):
+            continue
+        if str(part.get("Content-ID", "")).strip("<> ") in inline:
             pictures += 1
         else:
-            _attach(mail, _file_name(part), _bytes(part))
+            _attach(mail, part, next(iter(groups.values())))
+    mail.texts = [group for group in groups.values() if group.holds]
     if pictures:
         mail.warnings.append(f"{pictures} pictures inside the text were left out")
     return mail
+
+
+def _take_text(part: Any, group: Text) -> bool:
+    """Whether a part is a form of a text, which is then kept."""
+    if _is_body(part, "text/html"):
+        group.pages.append(_page(part))
+    elif _is_body(part, "text/plain"):
+        group.plain.append(_text(part))
+    elif _is_body(part, "text/rtf") or _is_body(part, "application/rtf"):
+        group.rich.append(_bytes(part))
+    elif part.get_content_type() in _REPORTS:
+        group.plain.append(_report(part))
+    else:
+        return False
+    return True
+
+
+def _attach(mail: Mail, part: Any, first: Text) -> None:
+    """A file of the mail; if Outlook packed text and files in it, those files, and the forms that
+    the first text does not have: it is the same text."""
+    data = _bytes(part)
+    packed = read_tnef(data)
+    if packed is None:
+        mail.attach(_file_name(part), data)
+        return
+    for file in packed.files:
+        mail.attach(file.name, file.data)
+    mail.warnings += packed.warnings
+    for one in packed.texts:
+        first.plain = first.plain or one.plain
+        first.pages = first.pages or one.pages
+        first.rich = first.rich or one.rich
+
+
+def _report(part: Any) -> str:
+    """What a machine says of a mail: blocks of fields, which the library takes for mails."""
+    blocks = part.get_payload()
+    if not isinstance(blocks, list):
+        return _text(part)
+    texts = ("\n".join(f"{k}: {plain_line(str(v))}" for k, v in one.raw_items()) for one in blocks)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _header(message: Any, name: str) -> str:
@@ -194,19 +272,27 @@ def _date(value: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _leaves(message: Any, most: int) -> Iterator[Any]:
-    """Parts that hold something, in order; an attached mail is one of them, not looked into."""
-    stack: list[tuple[Any, int]] = [(message, 0)]
+def _leaves(message: Any, most: int) -> Iterator[tuple[Any, int]]:
+    """Parts that hold something, in order, each with the number of its text: forms of one text
+    have the same. An attached mail is a part, not looked into."""
+    stack: list[tuple[Any, int, int | None]] = [(message, 0, None)]
+    texts = 0
     while stack:
-        part, depth = stack.pop()
+        part, depth, group = stack.pop()
         if depth > most:
             raise Refusal("too-deep", f"parts nested more than {most} deep")
         if part.get_content_maintype() == "multipart":
             children = part.get_payload()
+            if group is None and part.get_content_subtype() == "alternative":
+                texts += 1
+                group = texts
             if isinstance(children, list):
-                stack += [(child, depth + 1) for child in reversed(children)]
+                stack += [(child, depth + 1, group) for child in reversed(children)]
+        elif group is not None:
+            yield part, group
         else:
-            yield part
+            texts += 1
+            yield part, texts
 
 
 def _is_body(part: Any, content_type: str) -> bool:
@@ -217,7 +303,17 @@ def _is_body(part: Any, content_type: str) -> bool:
 def _text(part: Any) -> str:
     data = part.get_payload(decode=True) or b""
     declared = part.get_content_charset()
+    if declared in _SEVEN_BITS:
+        # Of letters and digits throughout: no guess would find it.
+        return str(data.decode("utf-7", "replace"))
     return decode(data, declared, lenient=True)[0] if data else ""
+
+
+def _page(part: Any) -> bytes:
+    """A page in UTF-8; as it is where the mail names no charset, since the page may."""
+    if part.get_content_charset():
+        return _text(part).encode("utf-8", "replace")
+    return part.get_payload(decode=True) or b""
 
 
 def _bytes(part: Any) -> bytes:
@@ -250,95 +346,3 @@ def _file_name(part: Any) -> str:
         subject = _header(inner[0], "Subject") if isinstance(inner, list) and inner else ""
         name = f"{subject or 'message'}.eml"
     return str(name)
-
-
-def _attach(mail: _Mail, name: str, data: bytes) -> None:
-    """Note a file under a name that is one; empty files and too many of them are told."""
-    safe = _safe_name(name) or f"attachment-{len(mail.files) + 1}"
-    if not data:
-        mail.warnings.append(f"attachment {len(mail.files) + 1} is empty or cannot be decoded")
-    elif len(mail.files) >= MOST_FILES:
-        told = f"only the first {MOST_FILES} attachments were taken"
-        if told not in mail.warnings:
-            mail.warnings.append(told)
-    else:
-        mail.files.append(File(safe, data))
-
-
-def _safe_name(name: str) -> str:
-    flat = plain_line(_UNSAFE.sub("_", name)).strip(". ")
-    flat = "".join(char for char in flat if char.isprintable())
-    while len(flat.encode()) > 200:
-        stem, dot, suffix = flat.rpartition(".")
-        flat = f"{stem[:-1]}.{suffix}" if dot and stem and len(suffix) < 10 else flat[:-1]
-    return flat
-
-
-# --- MSG --------------------------------------------------------------------------------------
-
-
-def _msg(data: bytes, _: ParseOptions) -> _Mail:
-    from oxmsg import Message
-
-    try:
-        return _from_outlook(Message.load(data))
-    except Refusal:
-        raise
-    except Exception as error:
-        # A young library: whatever a damaged file makes it raise.
-        raise Refusal("corrupt-document", "the message cannot be read") from error
-
-
-def _from_outlook(message: Any) -> _Mail:
-    to, cc = _recipients(message.recipients)
-    date = message.sent_date
-    sender = plain_line(message.sender or "")
-    mail = _Mail(
-        subject=plain_line(message.subject or ""),
-        headers={"From": sender, "To": to, "Cc": cc},
-        sender=sender,
-        date=date,
-    )
-    if date:
-        mail.headers["Date"] = date.isoformat()
-    if message.html_body:
-        mail.html.append(message.html_body)
-    if message.body:
-        mail.plain.append(message.body)
-    packed = message.properties.binary_prop_value(_RICH_TEXT)
-    if packed and not mail.html:
-        rich = _unpacked(packed)
-        mail.rich += [rich] if rich else []
-        mail.warnings += [] if rich else ["the formatted text of the message is damaged"]
-    for number, attachment in enumerate(message.attachments, 1):
-        data = attachment.file_bytes
-        if data is None:
-            mail.warnings.append(f"attachment {number} is a message inside this one: not read")
-        else:
-            _attach(mail, attachment.file_name or "", data)
-    if not mail.html and not mail.plain and not mail.rich:
-        mail.warnings.append("the message has no text")
-    return mail
-
-
-def _unpacked(packed: bytes) -> bytes:
-    """The rich text of a message (MS-OXRTFCP); empty if it is damaged."""
-    from compressed_rtf import decompress
-
-    try:
-        return bytes(decompress(packed))
-    except Exception:  # noqa: BLE001 - the library raises nothing more exact
-        return b""
-
-
-def _recipients(found: Iterable[Any]) -> tuple[str, str]:
-    """`To` and `Cc`; blind copies are not shown."""
-    to: list[str] = []
-    cc: list[str] = []
-    for recipient in found:
-        kind = recipient.properties.int_prop_value(_RECIPIENT_TYPE)
-        name, address = recipient.name or "", recipient.email_address or ""
-        text = plain_line(f"{name} <{address}>" if name and address else name or address)
-        if kind != _BCC:
-            (cc if kind == _CC else to).append(text)
-    return ", ".join(to), ", ".join(cc)
