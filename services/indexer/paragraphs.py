@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from services.indexer.blocks import Block, Span, trimmed
-from services.indexer.splitting import Way, paragraphs, parts, sentences, slices, words
+from services.indexer.splitting import PROSE, Way, paragraphs, parts, slices, words
 
 CHARACTERS = 2000
 """Of a passage, at most, with what it shares."""
@@ -51,9 +51,10 @@ def passages(body: str, measure: Measure) -> Iterator[Span]:
 
 
 def _pieces(body: str, measure: Measure) -> Iterator[Span]:
-    """Paragraphs; of one that is too large its sentences; of such a sentence runs of characters."""
+    """Paragraphs; of one that is too large its sentences; of such a sentence its clauses, of
+    such a clause runs of words, of such a word runs of characters."""
     room = CHARACTERS - OVERLAP
-    ways: tuple[Way, ...] = (paragraphs, sentences)
+    ways: tuple[Way, ...] = (paragraphs, *PROSE)
 
     def split(span: Span, ways: Sequence[Way]) -> Iterator[Span]:
         if measure(span) <= room and not (ways and ways[0] is paragraphs):
@@ -62,9 +63,25 @@ def _pieces(body: str, measure: Measure) -> Iterator[Span]:
             for part in parts(body, span, ways[0](body, span)):
                 yield from split(part, ways[1:])
         else:
-            yield from slices(body, span, room, measure)
+            yield from _runs(body, span, room, measure)
 
     return split(trimmed(body, 0, len(body)), ways)
+
+
+def _runs(body: str, span: Span, room: int, measure: Measure) -> Iterator[Span]:
+    start, end, load = span.start, span.start, 0
+    for word in words(body, span):
+        size = measure(word) + 1
+        if load and load + size > room:
+            yield Span(start, end)
+            load = 0
+        if size > room:
+            yield from slices(body, word, room, measure)
+            continue
+        start = start if load else word.start
+        end, load = word.end, load + size
+    if load:
+        yield Span(start, end)
 
 
 def _shared(body: str, before: Span, start: int, measure: Measure) -> int:

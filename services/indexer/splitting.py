@@ -12,8 +12,19 @@ Way = Callable[[str, Span], Iterable[int]]
 LINE = re.compile(r"(?:\r\n?|\n)(?=[^\r\n])")
 BLANK = re.compile(r"(?:\r\n?|\n)[^\S\r\n]*(?:\r\n?|\n)(?=[^\r\n])")
 MARKER = re.compile(r"(?:\r\n?|\n)(?=[ \t>]*(?:[-*+•]|\w{1,3}[.)]|\(\w{1,3}\))[ \t])")
-SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'»«”“’)\]]*+\s++(?=\S)")
+SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'»«”“’)\]*_~]*+(?:\\?\[\^?\w{1,4}\\?\])*+\s++(?=\S)")
+"""A full stop, what closes with it, the numbers of its notes, white space."""
+CLAUSE = re.compile(r"[;:]\s++(?=\S)|\s[–—]\s++(?=\S)")
+COMMA = re.compile(r"(?<=\w),\s++(?=\S)")
 LAST_WORD = re.compile(r"\w+\Z")
+SHORT = """
+    abs art bd bzw ca dipl dr evtl fig gem ggf ing inkl mag mr mrs ms nr prof sec sog st vgl vol
+    br čl inž npr odn sv tač tč tj toč tzv ul
+    акад бр бул гр доц изд инж напр нпр обл одн проф ред св см ср ст стр тач тзв тј ул чл
+"""
+ABBREVIATIONS = frozenset(SHORT.split())
+"""Words that end in a full stop and go on with a capital: `Dr. Novak`, `ул. Ленина`. Not those
+that often end a sentence, as `etc.` does."""
 WORD = re.compile(r"\S+")
 CELL = re.compile(r"(?<!\\)\|")
 JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
@@ -35,12 +46,12 @@ def ways(block: Block) -> tuple[Way, ...]:
     """How to cut a block, coarse to fine; words and characters come after these."""
     starts = block.parts.starts()
     if block.kind == "table":
-        return (lambda _body, _span: starts[1:], lambda _body, _span: starts, cells)
+        return (lambda _body, _span: starts[1:], lambda _body, _span: starts, cells, *PROSE)
     if block.kind == "code":
         return (paragraphs, lines)
     if block.kind == "list":
-        return (lambda _body, _span: starts, paragraphs, items, sentences)
-    return (paragraphs, items, sentences)
+        return (lambda _body, _span: starts, paragraphs, items, *PROSE)
+    return (paragraphs, items, *PROSE)
 
 
 def paragraphs(body: str, span: Span) -> Iterator[int]:
@@ -75,7 +86,31 @@ def sentences(body: str, span: Span) -> Iterator[int]:
 
 
 def _abbreviation(word: str, following: str) -> bool:
-    return word.isdigit() or len(word) == 1 or (len(word) <= 4 and following.isdigit())
+    if word.isdigit() or len(word) == 1 or word.lower() in ABBREVIATIONS:
+        return True
+    return len(word) <= 4 and following.isdigit()
+
+
+def years(body: str, span: Span) -> Iterator[int]:
+    """After a number that no day or article has, before a capital: `since 2019. The`."""
+    for m in SENTENCE.finditer(body, span.start, span.end):
+        word = LAST_WORD.search(body, max(span.start, m.start() - 16), m.start())
+        if word and word.group().isdigit() and len(word.group()) > 2 and body[m.end()].isupper():
+            yield m.end()
+
+
+def clauses(body: str, span: Span) -> Iterator[int]:
+    """After a semicolon, a colon, a dash between words."""
+    return (m.end() for m in CLAUSE.finditer(body, span.start, span.end))
+
+
+def commas(body: str, span: Span) -> Iterator[int]:
+    """After a comma."""
+    return (m.end() for m in COMMA.finditer(body, span.start, span.end))
+
+
+PROSE: tuple[Way, ...] = (sentences, years, clauses, commas)
+"""How to cut prose: a sentence that is itself too large, where its parts end."""
 
 
 def words(body: str, span: Span) -> Iterator[Span]:

@@ -131,11 +131,50 @@ def test_a_paragraph_that_is_too_large_is_cut_between_sentences() -> None:
         "z. B. Hunde",
         "ул. 7 и чл. 12",
         "Gebühr usw. und so",
+        "nach Dr. Novak",
+        "von prof. dr. Ivanić",
+        "на ул. Ленина",
+        "види чл. Први",
     ],
 )
 def test_an_abbreviation_ends_no_sentence(kept: str) -> None:
     found = texts(f"{words(40)}. {kept} {words(40)}. {words(30)}.", limit=95)
     assert any(kept in text for text in found)
+
+
+@pytest.mark.parametrize("end", [".[1]", ".\\[12\\]", ".[^3]", ".**", ".*", ".“[1][2]"])
+def test_marks_after_a_full_stop_belong_to_its_sentence(end: str) -> None:
+    body = " ".join(f"Sentence {words(10)} ends here{end}" for _ in range(20))
+    found = texts(body, limit=70)
+    assert len(found) > 3
+    assert all(text.startswith("Sentence") and text.endswith(f"here{end}") for text in found)
+
+
+@pytest.mark.parametrize("end", ["in 2019.", "with 412.", "since 1,200."])
+def test_sentences_that_end_in_a_number_are_not_cut(end: str) -> None:
+    body = " ".join(f"Sentence {words(10)} ends {end}" for _ in range(20))
+    found = texts(body, limit=60)
+    assert all(text.startswith("Sentence") and text.endswith(end) for text in found)
+
+
+def test_a_year_in_front_of_a_noun_is_not_cut_off_where_other_places_do() -> None:
+    kept = f"U 1991. Hrvatska {words(30)}"
+    found = texts(f"{words(30)}. {kept}. {words(30)}.", limit=50)
+    assert any(kept in text for text in found)
+
+
+def test_a_sentence_that_is_too_large_is_cut_between_clauses() -> None:
+    body = "; ".join(f"point {words(20)} ends" for _ in range(10)) + "."
+    assert all(text.startswith("point") for text in texts(body, limit=60))
+    body = ", ".join(f"point {words(20)} ends" for _ in range(10)) + "."
+    assert all(text.startswith("point") for text in texts(body, limit=60))
+
+
+def test_a_cell_that_is_too_large_is_cut_between_sentences() -> None:
+    cell = " ".join(f"Sentence {words(10)} ends here." for _ in range(20))
+    found = texts(f"| a | b |\n| - | - |\n| 1 | {cell} |\n", limit=80)
+    assert len(found) > 3
+    assert all(text.rstrip(" |").endswith("here.") for text in found)
 
 
 def test_a_sentence_that_is_too_large_is_cut_between_words() -> None:

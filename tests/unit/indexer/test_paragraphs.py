@@ -67,6 +67,11 @@ def test_a_sentence_that_is_too_long_is_cut_between_characters() -> None:
     assert found[-1].byte_end == len(body.encode())
 
 
+def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
+    found = texts("слово " * 1500)
+    assert {word for text in found for word in text.split()} == {"слово"}
+
+
 def test_headings_are_in_the_path_though_they_cut_nothing() -> None:
     body = (
         f"# A\n\n{paragraph(1, 300)}\n\n## B\n\n{paragraph(2, 300)}\n\n# C\n\n{paragraph(3, 1600)}"
