@@ -13,7 +13,7 @@ from services.converter.noise import without_noise
 from services.converter.pages import without_page_edges
 from services.converter.papers import recover_paper
 
-CONVERTER = "canonical-2"
+CONVERTER = "canonical-3"
 """Name of this form; a new number whenever the same parse would give another body."""
 
 _MOST_ROUNDS = 8

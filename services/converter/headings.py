@@ -6,7 +6,7 @@ from typing import NamedTuple
 LONGEST = 160
 """Characters; a line that is longer is no heading by its look alone."""
 
-LONGEST_TITLE = 250
+LONGEST_TITLE = 400
 """Characters of the title of an article or a chapter of a law."""
 
 ARTICLE = "article"
@@ -243,9 +243,37 @@ _VERB = re.compile(
 )
 
 
+_ANNEX_TO = re.compile(
+    r"(?:to|of|pursuant|zu|zum|zur|gemäß|към|к|ко|кон|од|уз|uz|iz|od|k|h)\s", re.IGNORECASE
+)
+
+
+_NUMBER_ALONE = re.compile(r"(?P<value>\d{1,2})(?P<suffix>[a-zа-я]?)\.?\s+(?=\S)")
+
+
+def number_mark(text: str) -> Mark | None:
+    """`3. POWERS OF THE COURT`: how some laws head their chapters, in capitals."""
+    match = _NUMBER_ALONE.match(text)
+    if match is None or not in_capitals(text[match.end() :]):
+        return None
+    end = match.end("suffix") + (text[match.end("suffix")] == ".")
+    return Mark("number", 3, int(match["value"]), match["suffix"], end, match.end())
+
+
+def in_capitals(text: str) -> bool:
+    """Whether a line has several letters, all of them capitals."""
+    return text.isupper() and len(re.findall(r"[^\W\d_]", text)) > 4
+
+
+def annex_to(text: str) -> bool:
+    """Whether what follows `Приложение № 1` says what it is annexed to: `към чл. 3, ал. 4`."""
+    tells = len(text) <= LONGEST and _ANNEX_TO.match(text) is not None
+    return tells and text[-1] not in ".,;:" and _VERB.search(text) is None
+
+
 def reads_as_title(text: str, head: str = "") -> bool:
     """Whether what follows `Article 5` (`head`) on its line is a title, not more of a sentence."""
-    if not text or len(text) > LONGEST_TITLE or text[-1] in ".,;:":
+    if not text or len(text) > LONGEST_TITLE or text.rstrip('"“”»’*_')[-1:] in ".,;:":
         return False
     first = text.lstrip("(\"'„»«“‘[*_")[:1]
     if not (first.isupper() or first.isdigit() or text[0] in "(["):

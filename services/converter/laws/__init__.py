@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from services.converter.form import is_heading, spaced
 from services.converter.headings import legal_mark, named_part, names_law, roman_mark
-from services.converter.laws.find import find_items, named_items
+from services.converter.laws.chapters import capital_chapters, named_items
+from services.converter.laws.find import find_items
 from services.converter.laws.items import (
     MOST_LINES,
     Item,
@@ -37,6 +38,8 @@ def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
         return None
     titles = Titles(page, items)
     titles.take()
+    items = sorted([*items, *capital_chapters(page, items, titles.taken)], key=_place)
+    titles = Titles(page, items)
     items = sorted([*items, *titles.topics()], key=_place)
     taken = titles.taken | {item.line for item in items}
     items = sorted([*items, *named_items(page, items, taken)], key=_place)

@@ -6,44 +6,53 @@ from itertools import groupby
 
 from services.converter.headings import (
     ANNEX,
+    LONGEST_TITLE,
     Mark,
+    annex_to,
     legal_mark,
-    named_part,
+    number_mark,
     reads_as_title,
     roman_mark,
 )
+from services.converter.laws.chapters import numbered_chapters
 from services.converter.laws.items import (
     LEAST,
     LEAVES,
     MARKUP,
     MOST_LINES,
-    NAMED,
     SHORT,
     Form,
     Item,
     form_of,
     known_and_bare,
+    number_of,
     runs_in,
 )
 from services.converter.laws.page import Page
 from services.converter.sequence import chain
 
 _LOOK_AHEAD = 50
-_ROMAN_LETTERS = "IVXLCDMІХМС"
 _NO_LETTERS = re.compile(r"[\W_]+")
 _PAGE_AT_END = re.compile(r"[\s.…]+\d{1,4}$")
-_TITLE_SENTENCE = re.compile(r"[^\W\d_a-zа-я][^.;:\n]{2,80}\.(?=\s+[\"“„«(]?[^\W_a-zа-я])")
+_TITLE_SENTENCE = re.compile(
+    r"[^\W\d_a-zа-я][^.;:\n]{2,80}\.(?=\s+(?:\(\d|[\"“„«(]?[^\W\d_a-zа-я]))"
+)
 
 
 def find_items(page: Page) -> list[Item]:
     """The headings of a law in order, without lists of contents; none if this is no law."""
     found = [item for n in range(len(page.lines)) if (item := _item(page, n)) is not None]
+    _title_sentences(page, found)
     if sum(item.form != "sentence" or item.run_in for item in found) < LEAST:
         return []
     _find_leaves(found)
-    items = _in_sequence(_without_contents(page, found))
+    items = _in_sequence(page, _without_contents(page, found))
     _set_ends(items)
-    return sorted([*items, *_romans(page, items)], key=_place) if _is_law(page, items) else []
+    if not _is_law(page, items):
+        return []
+    chapters = numbered_chapters(page, items, roman_mark)
+    chapters = chapters or numbered_chapters(page, items, number_mark)
+    return sorted([*items, *chapters], key=_place)
 
 
 def _place(item: Item) -> int:
@@ -61,7 +70,7 @@ def _item(page: Page, number: int) -> Item | None:
         return None
     known, bare = known_and_bare(line)
     mark = legal_mark(bare.text)
-    if mark is None:
+    if mark is None or (number in page.quoted and not known):
         return None
     more = [] if known or mark.title >= len(bare.text) else page.continuation(number)
     whole = " ".join([bare.text, *(page.text(n) for n in more)])
@@ -75,7 +84,8 @@ def _item(page: Page, number: int) -> Item | None:
 def _starts(page: Page, number: int, mark: Mark, form: Form) -> bool:
     """Whether a line can head something where it stands: it is not amid a sentence."""
     below = page.text(number + 1)
-    if form == "bare" and below[:1].islower() and not legal_mark(below):
+    goes_on = below[:1].islower() and not legal_mark(below)
+    if form == "bare" and goes_on and not (mark.unit == ANNEX and annex_to(below)):
         return False
     return page.opens(number)
 
@@ -126,50 +136,6 @@ def _is_law(page: Page, items: list[Item]) -> bool:
     return any(n >= LEAST and holding[unit] * 2 >= n for unit, n in counts.items())
 
 
-def _romans(page: Page, items: list[Item]) -> list[Item]:
-    """`II. GENERAL PROVISIONS`, where articles follow at once."""
-    starts = {item.line for item in items}
-    found: list[Item] = []
-    for number, line in enumerate(page.lines):
-        first = line.text.lstrip(MARKUP)[:1]
-        if line.code or first not in _ROMAN_LETTERS or not first or number in starts:
-            continue
-        known, bare = known_and_bare(line)
-        mark = roman_mark(bare.text)
-        if mark is None or not reads_as_title(bare.text[mark.title :], bare.text[: mark.end]):
-            continue
-        if known or page.opens(number):
-            found.append(Item(number, mark, bare, "titled", known))
-    chained = [found[n] for n in chain([(i.mark.value, i.mark.suffix) for i in found], restart=1.6)]
-    leading = sum(_leads(page, item, starts) for item in chained)
-    return chained if len(chained) >= 2 and leading * 2 >= len(chained) else []
-
-
-def _leads(page: Page, item: Item, starts: set[int]) -> bool:
-    """Whether an article follows, after no more than the title of it."""
-    after = next((n for n in range(item.line + 1, item.line + 9) if n in starts), None)
-    between = range(item.line + 1, after or 0)
-    return after is not None and sum(len(page.text(n)) for n in between) < SHORT
-
-
-def named_items(page: Page, items: list[Item], taken: set[int]) -> list[Item]:
-    """A preamble, recitals, final provisions: headings without a number, outside articles."""
-    leaves = [item.line for item in items if item.is_leaf] or [0]
-    found: list[Item] = []
-    for number, line in enumerate(page.lines):
-        if line.code or not 3 < len(line.text) < 100 or number in taken:
-            continue
-        known, bare = known_and_bare(line)
-        if not named_part(bare.text) or not bare.text[0].isalpha():
-            continue
-        # Within an article the same words are text: `Budući da:`.
-        outside = number < leaves[0] or bare.text[-1] != ":"
-        if known or (outside and page.opens(number)):
-            mark = Mark(NAMED, 0, 0, "", len(bare.text), len(bare.text))
-            found.append(Item(number, mark, bare, "titled", known))
-    return found
-
-
 def _find_leaves(found: list[Item]) -> None:
     """Articles hold the text; where there are none, what there is most of."""
     units = Counter(item.unit for item in found if item.form != "sentence" or item.run_in)
@@ -188,25 +154,85 @@ def _set_ends(items: list[Item]) -> None:
         item.end = title.end() if title and titled * 5 >= len(run_in) * 4 else item.mark.end
 
 
-def _in_sequence(found: list[Item]) -> list[Item]:
+def _title_sentences(page: Page, found: list[Item]) -> None:
+    """`Section 2. Scope.`, alone on its line: titles where all parts of the kind end like that."""
+    kinds: dict[str, list[Item]] = {}
+    for item in found:
+        if not item.known and page.opens(item.line):
+            kinds.setdefault(item.unit, []).append(item)
+    starts = {item.line for item in found}
+    for items in kinds.values():
+        ended = [i for i in items if _is_title_sentence(page, i, starts)]
+        if len(ended) >= LEAST and len(ended) * 5 >= len(items) * 4:
+            for item in ended:
+                item.form, item.run_in = "titled", False
+
+
+def _is_title_sentence(page: Page, item: Item, starts: set[int]) -> bool:
+    text = item.bare.text
+    title = text[item.mark.title : -1]
+    alone = not page.text(item.line + 1) and page.next_text(item.line, 1) not in starts
+    short = text[-1] == "." and len(title) <= SHORT and ". " not in title
+    return item.form == "sentence" and alone and short and reads_as_title(title, text[:1])
+
+
+def _in_sequence(page: Page, found: list[Item]) -> list[Item]:
     """Items whose numbers follow each other; every annex starts anew."""
     kept: list[Item] = []
     region: list[Item] = []
     for item in found:
         if item.unit == ANNEX and item.form != "sentence":
-            kept += _of_region(region)
+            kept += _of_region(page, region)
             kept.append(item)
             region = []
         else:
             region.append(item)
-    return [*kept, *_of_region(region)]
+    return [*kept, *_of_region(page, region)]
 
 
-def _of_region(found: list[Item]) -> list[Item]:
+def _of_region(page: Page, found: list[Item]) -> list[Item]:
     kept: list[Item] = []
     for unit in dict.fromkeys(item.unit for item in found):
-        kept += _of_unit([item for item in found if item.unit == unit])
-    return sorted(kept, key=lambda item: item.line)
+        same = [item for item in found if item.unit == unit]
+        heads = _of_unit(same)
+        kept += [*heads, *_in_gaps(page, same, heads)]
+    return sorted(kept, key=_place)
+
+
+def _in_gaps(page: Page, found: list[Item], heads: list[Item]) -> list[Item]:
+    """Lines that are too long for a title, or end like a sentence, where a number is missing.
+
+    Where the parts have titles on the line of their number, `Статья 5. Утратила силу.` between
+    4 and 6 heads a part as well.
+    """
+    titled = [item for item in heads if item.form == "titled"]
+    if len(titled) < LEAST or len(titled) * 5 < len(heads) * 3:
+        return []
+    dotted = sum(item.bare.text[item.mark.end - 1] == "." for item in titled) * 2 > len(titled)
+    taken = {item.line for item in heads}
+    gaps: list[Item] = []
+    above = 0
+    for item in found:
+        while above < len(heads) and heads[above].line < item.line:
+            above += 1
+        if item.line in taken or above == 0 or not page.opens(item.line):
+            continue
+        same_form = not dotted or item.bare.text[item.mark.end - 1] == "."
+        if same_form and _fits(item, heads[above - 1], heads[above : above + 1]):
+            gaps.append(item)
+            text = item.bare.text
+            long = len(text) > (LONGEST_TITLE if text[-1] == "." else 2 * LONGEST_TITLE)
+            item.form, item.run_in = ("sentence", True) if long else ("titled", False)
+    return gaps
+
+
+def _fits(item: Item, before: Item, after: list[Item]) -> bool:
+    """Whether the number of an item stands between those of its neighbours."""
+    number = number_of(item)
+    if not after:
+        return item.mark.value - before.mark.value in (0, 1) and number > number_of(before)
+    starts_anew = number_of(after[0]) <= number_of(before)
+    return number_of(before) < number and (starts_anew or number < number_of(after[0]))
 
 
 def _of_unit(found: list[Item]) -> list[Item]:

@@ -6,17 +6,20 @@ from typing import Literal
 
 from services.converter.form import is_heading
 from services.converter.headings import (
+    ANNEX,
     ARTICLE,
     LONGEST_TITLE,
     PARAGRAPH,
     Mark,
+    annex_to,
     legal_mark,
     reads_as_title,
 )
 from services.converter.lines import Line
 
-NAMED, TOPIC = "named", "topic"
-"""Kinds without a number: a preamble, and a title that stands above its articles."""
+NAMED, TOPIC, CAPITALS = "named", "topic", "capitals"
+"""Kinds without a number: a preamble, a title that stands above its articles, a chapter that is
+told by its capitals alone."""
 LEAVES = (ARTICLE, PARAGRAPH)
 LEAST = 3
 """Articles that make a law."""
@@ -80,10 +83,19 @@ def bare_line(line: Line) -> Line:
     return line.without(sorted(marks)).stripped()
 
 
+def number_of(item: "Item") -> tuple[tuple[int, int, str], ...]:
+    """The number of a part, to be compared: 5.6 stands before 5.16, and 12 before 12a."""
+    text = f"{item.mark.value}{item.mark.suffix}"
+    found = re.finditer(r"(\d+)|([a-zа-я]{1,2})(?![^\W\d_])", text)
+    return tuple((0, int(m[1]), "") if m[1] else (1, 0, m[2]) for m in found)
+
+
 def form_of(text: str, mark: Mark, known: int) -> Form:
     if mark.title >= len(text):
         return "bare"
     if known or reads_as_title(text[mark.title :], text[: mark.end]):
+        return "titled"
+    if mark.unit == ANNEX and annex_to(text[mark.title :]):
         return "titled"
     return "sentence"
 
@@ -100,7 +112,7 @@ def runs_in(text: str, mark: Mark) -> bool:
 def is_title(text: str) -> bool:
     """Whether a line, or a paragraph of few lines, reads as the title of a part."""
     if text.startswith("(") and text.endswith(")") and len(text) <= LONGEST_TITLE:
-        return not re.match(r"\(\d+\)", text) and text.count("(") == text.count(")")
+        return not re.match(r"\(\w{1,3}\)", text) and text.count("(") == text.count(")")
     plain = text.strip("*_ ")
     return (
         0 < len(plain) <= LONGEST_TITLE

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from services.converter.headings import ANNEX
-from services.converter.laws.items import LEAST, NAMED, TOPIC, Item
+from services.converter.laws.items import CAPITALS, LEAST, NAMED, TOPIC, Item
 
-_RANK_OF_TOPICS = 5.5
+_RANKS = {TOPIC: 5.5, CAPITALS: 5.3}
 
 
 class Levels:
@@ -87,7 +87,7 @@ def _order(items: list[Item], levels: dict[str, int]) -> list[str]:
         gap = under.line - max([above.line, *above.titles])
         if above.unit != under.unit and gap <= 2 and not above.run_in:
             below[above.unit, under.unit] += 1
-    ranks = {i.unit: _RANK_OF_TOPICS if i.unit == TOPIC else i.mark.rank for i in items}
+    ranks = {i.unit: _RANKS.get(i.unit, i.mark.rank) for i in items}
     ranks |= {NAMED: -1.0} if NAMED in ranks else {}
     order = sorted(ranks, key=lambda unit: (ranks[unit], list(ranks).index(unit)))
 

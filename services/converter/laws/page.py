@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from services.converter.form import is_heading
 from services.converter.headings import legal_mark
-from services.converter.laws.items import MOST_LINES
+from services.converter.laws.items import LEAVES, MOST_LINES
+from services.converter.laws.quoted import quoted_lines
 from services.converter.lines import Line
 
 _WIDEST = 120
@@ -20,12 +21,16 @@ _GOES_ON = re.compile(
 
 
 class Page:
-    """A text in canonical form. `indented`: an indent means nothing, as in plain text."""
+    """A text in canonical form.
+
+    `indented`: an indent means nothing, as in plain text; `quoted`: lines of another law.
+    """
 
     def __init__(self, lines: Sequence[Line], *, indented: bool) -> None:
         self.lines = lines
         self.indented = indented
         self._wide = self._width()
+        self.quoted = quoted_lines(["" if line.code else line.text for line in lines])
 
     def text(self, number: int) -> str:
         """A line's text; empty for what does not exist."""
@@ -56,7 +61,12 @@ class Page:
         end = number
         while end - number < MOST_LINES and self.wraps(end) and not self.lines[end + 1].code:
             end += 1
-        return [] if self.text(end + 1) else list(range(number + 1, end + 1))
+        if end > number and not self.text(end + 1):
+            return list(range(number + 1, end + 1))
+        # `Chapter 7. Offences against` `property`, and `Article 7.1` right below.
+        below = self.text(number + 1)
+        goes_on = below[:1].islower() and legal_mark(self.text(number + 2)) is not None
+        return [number + 1] if goes_on and below[-1] not in ".,;:" else []
 
     def opens(self, number: int) -> bool:
         """Whether the line before ends something."""
@@ -65,8 +75,20 @@ class Page:
             return True
         if above[-1] in ".;:!?)]»”“\"'…*_" or legal_mark(above):
             return not _GOES_ON.search(above)
+        if self._titles_part(number - 1):
+            return True
         short = len(above) < min(60, 0.8 * (self._wide or 80)) or above.isupper()
         return short and above[0].isupper() and above[-1] != "," and not _GOES_ON.search(above)
+
+    def _titles_part(self, number: int) -> bool:
+        """Whether a line is the title, or the end of the title, of a chapter above it."""
+        for above in range(number - 1, number - MOST_LINES, -1):
+            mark = legal_mark(self.text(above)) if self.text(above) else None
+            if mark is None:
+                continue
+            whole = self.joined(list(range(above, number + 1)))
+            return mark.value > 0 and mark.unit not in LEAVES and whole[-1] not in ".,;:"
+        return False
 
     def wraps(self, number: int) -> bool:
         """Whether a line was cut since the next word did not fit."""

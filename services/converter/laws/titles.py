@@ -3,7 +3,7 @@
 import re
 
 from services.converter.form import is_heading
-from services.converter.headings import Mark, named_part
+from services.converter.headings import Mark, in_capitals, named_part, names_law
 from services.converter.laws.items import (
     LEAST,
     MOST_LINES,
@@ -36,15 +36,37 @@ class Titles:
             titled = [i for i in open_items if blocks[i.line]]
             elsewhere = sum(i.unit == unit and i.form == "titled" for i in self._items)
             common = len(titled) * 5 >= len(open_items) * 3 and len(titled) > elsewhere
+            common = common or self._alone_often(titled, blocks, starts, len(open_items))
             for item in titled:
                 block = blocks[item.line]
                 if item.is_leaf:
                     wanted = common and len(titled) >= LEAST
+                    wanted = wanted or self._in_brackets(block, starts)
                 else:
                     wanted = common or self._page.next_text(block[-1], 1) in starts
                 if wanted and not self.taken.intersection(block):
                     item.titles = block
                     self.taken.update(block)
+
+    def _alone_often(
+        self, titled: list[Item], blocks: dict[int, list[int]], starts: set[int], of: int
+    ) -> bool:
+        """Whether titles with blank lines around and text below are no chance: many have one."""
+        page = self._page
+        alone = [
+            item
+            for item in titled
+            if not page.text(blocks[item.line][-1] + 1)
+            and page.next_text(blocks[item.line][-1], 1) not in starts
+        ]
+        return len(alone) > 2 * LEAST and len(alone) * 4 >= of
+
+    def _in_brackets(self, block: list[int], starts: set[int]) -> bool:
+        """`(scope of this law)` above the text; where nothing follows, `(repealed)` is the text."""
+        whole = self._page.joined(block)
+        alone = whole[0] == "(" and whole[-1] == ")" and whole.count("(") == 1
+        below = self._page.next_text(block[-1], 1)
+        return alone and below < len(self._page.lines) and below not in starts
 
     def _title_below(self, item: Item, starts: set[int]) -> list[int]:
         """The lines of what reads as a title right below; none if there is no such."""
@@ -105,6 +127,8 @@ class Titles:
         block = list(range(first, last + 1))
         whole = self._page.joined(block)
         fits = len(whole) <= SHORT and is_title(whole) and not named_part(whole)
+        if item is self._items[0] and in_capitals(whole) and names_law(whole):
+            return []
         free = not self.taken.intersection(block)
         return block if fits and free and self._page.opens(first) else []
 
