@@ -1,5 +1,6 @@
 """What every form of a mail says, whatever format it came in."""
 
+import codecs
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,6 +8,8 @@ from email.message import EmailMessage
 from email.policy import SMTP
 
 from contracts.artifacts import HiddenText
+from kernel.errors import Refusal
+from services.converter.parsing.encoding import decode
 from services.converter.parsing.literal import plain_line
 from services.converter.parsing.result import File
 
@@ -57,6 +60,21 @@ class Mail:
                 self.warnings.append(told)
         else:
             self.files.append(File(safe_name(name) or f"attachment-{number}", data))
+
+
+def told_text(data: bytes, charset: str | None) -> str:
+    """A text of a mail, which may lie about its charset; signs that no charset has are U+FFFD."""
+    try:
+        return decode(data, charset, lenient=True)[0]
+    except Refusal:
+        return data.decode(_known(charset) or "cp1252", "replace").replace("\0", "")
+
+
+def _known(charset: str | None) -> str | None:
+    try:
+        return codecs.lookup(charset or "").name
+    except LookupError:
+        return None
 
 
 def safe_name(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email import policy
 from email.errors import MessageError
-from email.message import EmailMessage
+from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -20,9 +20,8 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Spa
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import EML
-from services.converter.parsing.encoding import decode
 from services.converter.parsing.html import parse_html
-from services.converter.parsing.letter import Mail, Text
+from services.converter.parsing.letter import Mail, Text, told_text
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.outlook import read_msg
 from services.converter.parsing.properties import line
@@ -195,7 +194,7 @@ def _eml(data: bytes, options: ParseOptions) -> Mail:
         for name in _HIDDEN
         if (text := _header(message, name))
     ]
-    leaves = list(_leaves(message, options.max_depth))
+    leaves = list(_leaves(_with_parts(message, data), options.max_depth))
     pages = [_page(part) for part, _ in leaves if _is_body(part, "text/html")]
     inline = {cid.strip("<>") for page in pages for cid in _CID.findall(page.decode("latin-1"))}
     groups: dict[int, Text] = {}
@@ -214,6 +213,17 @@ def _eml(data: bytes, options: ParseOptions) -> Mail:
     return mail
 
 
+def _with_parts(message: Any, data: bytes) -> Any:
+    """The message; where its parts were not found, by the rules of the library's older reader,
+    which takes borders that are not quoted as they should be."""
+    whole = (part.is_multipart() or not _is_group(part) for part in message.walk())
+    return message if all(whole) else BytesParser(policy=policy.compat32).parsebytes(data)
+
+
+def _is_group(part: Any) -> bool:
+    return str(part.get_content_maintype()) == "multipart"
+
+
 def _take_text(part: Any, group: Text) -> bool:
     """Whether a part is a form of a text, which is then kept."""
     if _is_body(part, "text/html"):
@@ -222,6 +232,9 @@ def _take_text(part: Any, group: Text) -> bool:
         group.plain.append(_text(part))
     elif _is_body(part, "text/rtf") or _is_body(part, "application/rtf"):
         group.rich.append(_bytes(part))
+    elif _is_group(part):
+        # No border was found: all that came is text.
+        group.plain.append(_text(part))
     elif part.get_content_type() in _REPORTS:
         group.plain.append(_report(part))
     else:
@@ -281,13 +294,11 @@ def _leaves(message: Any, most: int) -> Iterator[tuple[Any, int]]:
         part, depth, group = stack.pop()
         if depth > most:
             raise Refusal("too-deep", f"parts nested more than {most} deep")
-        if part.get_content_maintype() == "multipart":
-            children = part.get_payload()
+        if _is_group(part) and part.is_multipart():
             if group is None and part.get_content_subtype() == "alternative":
                 texts += 1
                 group = texts
-            if isinstance(children, list):
-                stack += [(child, depth + 1, group) for child in reversed(children)]
+            stack += [(child, depth + 1, group) for child in reversed(part.get_payload())]
         elif group is not None:
             yield part, group
         else:
@@ -306,7 +317,7 @@ def _text(part: Any) -> str:
     if declared in _SEVEN_BITS:
         # Of letters and digits throughout: no guess would find it.
         return str(data.decode("utf-7", "replace"))
-    return decode(data, declared, lenient=True)[0] if data else ""
+    return told_text(data, declared)
 
 
 def _page(part: Any) -> bytes:
@@ -319,7 +330,7 @@ def _page(part: Any) -> bytes:
 def _bytes(part: Any) -> bytes:
     if part.get_content_type() == "message/rfc822":
         inner = part.get_payload()
-        if isinstance(inner, list) and inner and isinstance(inner[0], EmailMessage):
+        if isinstance(inner, list) and inner and isinstance(inner[0], Message):
             if inner[0].keys():
                 return inner[0].as_bytes(policy=policy.compat32)
             # Some programs encode an attached mail, which no rule allows.

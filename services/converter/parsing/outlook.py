@@ -9,8 +9,7 @@ from email.parser import HeaderParser
 from typing import Any
 
 from kernel.errors import Refusal
-from services.converter.parsing.encoding import decode
-from services.converter.parsing.letter import MOST_DEPTH, Mail, Text, as_eml
+from services.converter.parsing.letter import MOST_DEPTH, Mail, Text, as_eml, told_text
 from services.converter.parsing.literal import plain_line
 
 _SUBJECT, _SENT, _RECEIVED, _HEADERS = 0x0037, 0x0039, 0x0E06, 0x007D
@@ -62,7 +61,7 @@ def _mail(properties: Any, recipients: Any, attachments: Any, depth: int) -> Mai
     mail.headers = {"From": mail.sender, "To": to, "Cc": cc}
     if mail.date:
         mail.headers["Date"] = mail.date.isoformat()
-    mail.texts = _texts(properties, text, mail)
+    mail.texts = _texts(properties, text, next(iter(charsets), None), mail)
     for number, attachment in enumerate(attachments, 1):
         _attach(mail, attachment, number, charsets, depth)
     if not mail.texts:
@@ -70,12 +69,11 @@ def _mail(properties: Any, recipients: Any, attachments: Any, depth: int) -> Mai
     return mail
 
 
-def _texts(properties: Any, text: Any, mail: Mail) -> list[Text]:
+def _texts(properties: Any, text: Any, charset: str | None, mail: Mail) -> list[Text]:
     one = Text()
-    page = _bytes(properties, _PAGE)
-    if page is None and text(_PAGE):
-        page = text(_PAGE).encode("utf-8", "replace")
-    one.pages = [page] if page else []
+    data = _bytes(properties, _PAGE)
+    page = text(_PAGE) if data is None else told_text(data, charset)
+    one.pages = [page.encode("utf-8", "replace")] if page else []
     one.plain = [text(_BODY)] if text(_BODY) else []
     packed = _bytes(properties, _RICH)
     if packed and not one.pages:
@@ -91,6 +89,9 @@ def _sender(text: Any, told: str) -> str:
         return told
     name = plain_line(text(_SENDER))
     address = plain_line(text(_SMTP) or text(_ADDRESS))
+    if address.startswith("/"):
+        # A path in the directory of an office.
+        address = ""
     if not address:
         return name or plain_line(text(_FOR))
     return f'"{name}" <{address}>' if name else f"<{address}>"
@@ -115,6 +116,7 @@ def _recipients(found: Any, charsets: list[str]) -> tuple[str, str]:
         kind = properties.int_prop_value(_KIND)
         name = _text(properties, _NAME, charsets)
         address = _text(properties, _MAIL, charsets) or _text(properties, _OTHER_MAIL, charsets)
+        address = "" if address.startswith("/") else address
         text = plain_line(f"{name} <{address}>" if name and address else name or address)
         if kind != _BCC and text:
             (cc if kind == _CC else to).append(text)
@@ -198,7 +200,7 @@ def _text(properties: Any, number: int, charsets: list[str]) -> str:
         if data is not None and kind == _STRING:
             return data.decode("utf-16-le", "replace").replace("\0", "")
         if data is not None:
-            return decode(data, next(iter(charsets), None), lenient=True)[0]
+            return told_text(data, next(iter(charsets), None))
     return ""
 
 

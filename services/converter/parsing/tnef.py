@@ -9,8 +9,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import NamedTuple
 
-from services.converter.parsing.encoding import decode
-from services.converter.parsing.letter import MOST_DEPTH, Mail, Text, as_eml
+from services.converter.parsing.letter import MOST_DEPTH, Mail, Text, as_eml, told_text
 from services.converter.parsing.literal import plain_line
 from services.converter.parsing.outlook import unpacked
 
@@ -75,7 +74,7 @@ class _Reader:
             case _At.SUBJECT:
                 self._mail.subject = self._mail.subject or _line(value, self._codepage)
             case _At.BODY:
-                told = decode(value, self._codepage, lenient=True)[0]
+                told = told_text(value, self._codepage)
                 self._text.plain = self._text.plain or [told]
             case _At.PROPERTIES:
                 _take_text(self._mail, self._text, dict(_properties(value)), self._codepage)
@@ -143,11 +142,11 @@ def _told(found: dict[int, _Packed], wanted: tuple[int, ...], codepage: str | No
 def _string(value: _Packed, codepage: str | None) -> str:
     if value.kind == _STRING:
         return value.data.decode("utf-16-le", "replace").rstrip("\0")
-    return decode(value.data, codepage, lenient=True)[0]
+    return told_text(value.data, codepage)
 
 
 def _line(data: bytes, codepage: str | None) -> str:
-    return plain_line(decode(data.rstrip(b"\0"), codepage, lenient=True)[0])
+    return plain_line(told_text(data.rstrip(b"\0"), codepage))
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

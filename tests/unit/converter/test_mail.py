@@ -477,3 +477,19 @@ def test_a_damaged_packed_mail_is_read_or_kept(
     data[place : place + len(junk)] = junk
     mail = _packed_mail(bytes(data)).as_bytes()
     assert parsed(mail, tmp_path_factory.mktemp("mail")).document.markdown
+
+
+def test_parts_between_borders_that_are_not_quoted_are_found(tmp_path: Path) -> None:
+    data = _mixed(("text/plain", "First."), ("text/plain", "Second."))
+    data = data.replace(b'boundary="x"', b"boundary=--=_x").replace(b"--x", b"----=_x")
+    document = parsed(data, tmp_path).document
+    assert document.markdown.endswith("\n\nFirst.\n\nSecond.\n")
+    lost = parsed(data.replace(b"boundary", b"border"), tmp_path).document
+    assert "Second." in lost.markdown
+
+
+def test_a_path_in_the_directory_of_an_office_is_no_address(tmp_path: Path) -> None:
+    root = Storage(
+        _properties(32, {0x0037: "a", 0x1000: "b", 0x0C1A: "Ana", 0x0C1F: "/O=X/CN=ANA"}), {}
+    )
+    assert "From: Ana\n" in parsed(compound_file(root), tmp_path, MSG).document.markdown
