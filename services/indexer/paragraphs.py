@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from services.indexer.blocks import Block, Span, trimmed
-from services.indexer.splitting import PROSE, Way, paragraphs, parts, slices, words
+from services.indexer.splitting import (
+    PROSE,
+    Way,
+    items,
+    paragraphs,
+    parts,
+    rows,
+    slices,
+    words,
+)
 
 CHARACTERS = 2000
 """Of a passage, at most, with what it shares."""
@@ -51,10 +60,10 @@ def passages(body: str, measure: Measure) -> Iterator[Span]:
 
 
 def _pieces(body: str, measure: Measure) -> Iterator[Span]:
-    """Paragraphs; of one that is too large its sentences; of such a sentence its clauses, of
-    such a clause runs of words, of such a word runs of characters."""
+    """Paragraphs; of one that is too large its rows, items or sentences; of such a sentence its
+    clauses, of such a clause runs of words, of such a word runs of characters."""
     room = CHARACTERS - OVERLAP
-    ways: tuple[Way, ...] = (paragraphs, *PROSE)
+    ways: tuple[Way, ...] = (paragraphs, rows, items, *PROSE)
 
     def split(span: Span, ways: Sequence[Way]) -> Iterator[Span]:
         if measure(span) <= room and not (ways and ways[0] is paragraphs):

@@ -26,6 +26,7 @@ ABBREVIATIONS = frozenset(SHORT.split())
 """Words that end in a full stop and go on with a capital: `Dr. Novak`, `ул. Ленина`. Not those
 that often end a sentence, as `etc.` does."""
 WORD = re.compile(r"\S+")
+ROW = re.compile(r"(?:\r\n?|\n)(?=\|)")
 CELL = re.compile(r"(?<!\\)\|")
 JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
@@ -67,6 +68,11 @@ def lines(body: str, span: Span) -> Iterator[int]:
 def items(body: str, span: Span) -> Iterator[int]:
     """At a line that begins like an item of a list, nested or not: `- `, `a) `, `(2) `."""
     return (m.end() for m in MARKER.finditer(body, span.start, span.end))
+
+
+def rows(body: str, span: Span) -> Iterator[int]:
+    """At a line that begins with a bar."""
+    return (m.end() for m in ROW.finditer(body, span.start, span.end))
 
 
 def cells(body: str, span: Span) -> Iterator[int]:

@@ -72,6 +72,17 @@ def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
     assert {word for text in found for word in text.split()} == {"слово"}
 
 
+def test_a_large_table_is_cut_at_rows_and_a_list_at_items() -> None:
+    table = "\n".join(
+        f"| row {n} | One sentence, here. And, of course, another. |" for n in range(99)
+    )
+    assert all(text.endswith("|") for text in texts(table))
+    items = "\n".join(
+        f"- item {n}: one sentence, here. And, of course, another." for n in range(99)
+    )
+    assert all(text.endswith("another.") for text in texts(items))
+
+
 def test_headings_are_in_the_path_though_they_cut_nothing() -> None:
     body = (
         f"# A\n\n{paragraph(1, 300)}\n\n## B\n\n{paragraph(2, 300)}\n\n# C\n\n{paragraph(3, 1600)}"
