@@ -15,6 +15,9 @@ _START = re.compile(r"(?:#{1,6}(?=\s|$)|>|`{3}|~{3}|\||=+\s*$|(?=[-:|\s]*-)[-:|\
 _RULE = re.compile(r"([*_])(?:\s*\1){2,}\s*$")
 _ITEM = re.compile(r"[-+*](?=\s|$)")
 _NUMBERED = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
+_ITEM_MARK = re.compile(r"(?:[-+*]|\d{1,9}[.)])\s+(?=\S)")
+_DEEPEST = 99
+"""Items in items on one line; no reader takes more for lists."""
 _CLOSING = re.compile(r"(?<!\S)(#+)\s*$")
 _BRACKET = re.compile(r"\\.|([\[\]])", re.DOTALL)
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")
@@ -107,14 +110,25 @@ def _line(line: str, *, lists: bool) -> str:
 
 
 def line_start(line: str, *, lists: bool = False) -> str:
-    """A line of literal Markdown that starts no block; `lists`: but for an item."""
-    if _START.match(line) or _RULE.match(line):
-        return f"\\{line}"
+    """A line of literal Markdown that starts no block; `lists`: but for an item, in which none
+    starts either."""
+    at = 0
+    for _ in range(_DEEPEST if lists else 0):
+        mark = None if _starts_block(line, at) else _ITEM_MARK.match(line, at)
+        if mark is None:
+            break
+        at = mark.end()
+    if _starts_block(line, at):
+        return f"{line[:at]}\\{line[at:]}"
     if lists:
         return line
     if _ITEM.match(line):
         return f"\\{line}"
     return _NUMBERED.sub(r"\1\\", line, count=1) if _NUMBERED.match(line) else line
+
+
+def _starts_block(line: str, at: int) -> bool:
+    return bool(_START.match(line, at) or _RULE.match(line, at))
 
 
 def _inline(text: str) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 # With the backslashes before it: an odd one would take the escape for itself.
 _TAG_START = re.compile(r"(?<!\\)(\\*)<(?=[A-Za-z/!?])")
-# Noncharacters are marks of `marks.py`: they take no room.
+# Noncharacters are marks of `marks.py`: they take no room. A fence may begin within an item.
 _LINE_MARKS = re.compile(
-    r"^([\ufdd0-\ufdef]*\s{0,3})"
+    r"^([\ufdd0-\ufdef]*\s{0,3}(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,4}){0,99}?)"
     r"(#{1,6}\s|>|`{3}|~{3}|(?:-\s*){3,}[\ufdd0-\ufdef]*$|=+\s*[\ufdd0-\ufdef]*$|\|"
     r"|\[(?!\^)[^\]\n]{1,999}\]:)",
     re.MULTILINE,

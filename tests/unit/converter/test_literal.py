@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from services.converter.parsing import literal
+from services.converter.parsing.markdown import literal_line_starts
 
 RENDERER = MarkdownIt("commonmark").enable("table")
 
@@ -64,6 +65,20 @@ def test_marks_and_halves_of_letters_are_taken_out() -> None:
 
 def test_marks_of_items_can_be_left() -> None:
     assert literal.paragraph("1. one\n- two", lists=True) == "1. one\n- two"
+
+
+@pytest.mark.parametrize("mark", ["- ", "+ ", "1. ", "2) ", "- - ", "1. - ", "- " * 6])
+@pytest.mark.parametrize("text", ["```", "~~~ python", "# heading", "> quote", "| a | b |"])
+def test_no_fence_begins_within_an_item(mark: str, text: str) -> None:
+    for written in (literal.paragraph(mark + text, lists=True), literal_line_starts(mark + text)):
+        tokens = RENDERER.parse(f"{written}\n\nafter")
+        assert not {t.type for t in tokens} & {"fence", "heading_open", "blockquote_open"}
+        assert text in shown(written)
+
+
+def test_a_line_of_marks_takes_no_time_by_the_square() -> None:
+    line = "- " * 20_000 + "x"
+    assert literal.paragraph(line, lists=True) == literal_line_starts(line) == line
 
 
 @given(st.text(alphabet=st.sampled_from("#>-+*=`~|<>/!&;[]():\\ \t\n1.)ab_"), max_size=40))
