@@ -36,19 +36,19 @@ _REVISIONS = {
     JSON: "json-2",
     XLSX: "xlsx-4",
     XLS: "xls-2",
-    PPTX: "pptx-3",
-    ODT: "odt-3",
+    PPTX: "pptx-4",
+    ODT: "odt-4",
     ODS: "ods-3",
-    ODP: "odp-3",
-    RTF: "rtf-3",
+    ODP: "odp-4",
+    RTF: "rtf-4",
 }
-_HTML = "html-4"
+_HTML = "html-5"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-1",
     EML: f"{_HTML}+mail-3",
     MSG: f"{_HTML}+mail-5",
-    DOCX: "docx-4",
+    DOCX: "docx-5",
 }
 HEURISTIC_REVISION = 4
 _MODELS_REVISION = 2
