@@ -159,6 +159,8 @@ def legal_mark(text: str) -> Mark | None:
     if match[0].startswith("§§"):
         through = _THROUGH.match(text, end)
         end = through.end() if through else end
+    # `Чл. 106 . (1)`: a blank before the full stop.
+    end += text[end : end + 2] == " ."
     if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalnum():
         end += 1
     return _mark(text, _LEMMAS.get(rank, word), rank, (value, suffix), end)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from services.converter.clauses import recover_clauses
 from services.converter.form import is_heading, spaced
 from services.converter.headings import (
     ANNEX,
@@ -41,7 +42,7 @@ def recover_paper(lines: Sequence[Line]) -> list[Line]:
         return _written(lines, wiki)
     known = [n for n, line in enumerate(lines) if is_heading(line)]
     if len(known) > 2:
-        return _leveled(lines, known)
+        return recover_clauses(lines) or _leveled(lines, known)
     if any(line.code for line in lines):
         return list(lines)
     top = max((_level(lines[n]) for n in known), default=0)
@@ -49,6 +50,8 @@ def recover_paper(lines: Sequence[Line]) -> list[Line]:
     depths = _by(number_parts, texts) or _by(_roman_or_letter, texts)
     if depths:
         depths |= {n: 1 for n in range(len(texts)) if _names_section(texts, n)}
+    else:
+        return recover_clauses(lines) or list(lines)
     return _written(lines, {n: min(top + depth, 6) for n, depth in depths.items()})
 
 

@@ -1,13 +1,15 @@
 """Headings of a law that came without them, with some, or with all on one level. Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from services.converter.form import is_heading, spaced
 from services.converter.headings import legal_mark, named_part, names_law, roman_mark
-from services.converter.laws.chapters import capital_chapters, named_items
+from services.converter.laws.chapters import capital_chapters, named_items, sub_chapters
 from services.converter.laws.find import find_items
 from services.converter.laws.items import (
+    LEAST,
     MOST_LINES,
     Item,
     bare_line,
@@ -16,11 +18,14 @@ from services.converter.laws.items import (
     level_of,
 )
 from services.converter.laws.levels import Levels
-from services.converter.laws.page import Page
+from services.converter.laws.page import Page, goes_on
 from services.converter.laws.titles import Titles
 from services.converter.lines import Line, joined
 
 _FIRST_BLOCKS = 5
+_LABEL_AT_END = re.compile(
+    r"\s+((?:Article|Artikel|Статья|Член|Члан|Članak|Član|Чл\.|Čl\.)\s\d{1,4}[a-zа-я]?\.?|§\s?\d{1,4}\.?)$"
+)
 
 
 def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
@@ -32,12 +37,14 @@ def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
         lines: a text in canonical form.
         indented: an indent means nothing, as in plain text.
     """
+    lines = _labels_apart(lines)
     page = Page(lines, indented=indented)
     items = find_items(page)
     if not items:
         return None
     titles = Titles(page, items)
     titles.take()
+    items = sorted([*items, *sub_chapters(page, items, titles.taken)], key=_place)
     items = sorted([*items, *capital_chapters(page, items, titles.taken)], key=_place)
     titles = Titles(page, items)
     items = sorted([*items, *titles.topics()], key=_place)
@@ -47,6 +54,21 @@ def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
     others = _others(lines, items)
     Levels(items, others).set()
     return _written(lines, items)
+
+
+def _labels_apart(lines: Sequence[Line]) -> list[Line]:
+    """A heading that took the number of its article along, `Scope Article 5`, in two."""
+    out: list[Line] = []
+    for line in lines:
+        match = _LABEL_AT_END.search(line.text) if is_heading(line) else None
+        text = line.text[: match.start()].lstrip("# ") if match else ""
+        if match is None or len(text) < LEAST or legal_mark(text) or goes_on(text):
+            out.append(line)
+            continue
+        level = level_of(line)
+        label = joined(["#" * level + " ", line.cut(match.start(1), len(line.text))])
+        out += [line.cut(0, match.start()), Line(""), label]
+    return out
 
 
 def _place(item: Item) -> int:

@@ -1,11 +1,13 @@
 """Chapters of a law that no word tells: by a number, by capitals, by a name. Pure."""
 
+import re
 from collections.abc import Callable, Collection, Sequence
 
 from services.converter.form import is_heading
 from services.converter.headings import (
     Mark,
     in_capitals,
+    legal_mark,
     named_part,
     names_law,
     reads_as_title,
@@ -23,6 +25,9 @@ from services.converter.laws.items import (
 from services.converter.laws.page import Page
 from services.converter.sequence import chain
 
+_SUB_NUMBER = re.compile(
+    r"(?:(\d{1,2}(?:\.\d{1,2}){0,3})\.?|([A-ZА-Я])\.)\s+(?:[-–—]\s+)?(?=[^\W\d_a-zа-я])"
+)
 _OF_NUMBERS = "IVXLCDMІХМС0123456789"
 _FEWEST = 2
 
@@ -53,6 +58,62 @@ def _leads(page: Page, line: int, starts: Collection[int]) -> bool:
     after = next((n for n in range(line + 1, line + 9) if n in starts), None)
     between = range(line + 1, after or 0)
     return after is not None and sum(len(page.text(n)) for n in between) < SHORT
+
+
+def sub_chapters(page: Page, items: Sequence[Item], taken: Collection[int]) -> list[Item]:
+    """`2.1. Towns`, `A. Buses`: numbered titles that stand right above an article each."""
+    starts = {item.line for item in items}
+    found: list[tuple[Item, tuple[int, ...]]] = []
+    # From the end, so that what stands above another such title is found as well.
+    for number in range(len(page.lines) - 1, min(starts, default=0), -1):
+        parts = _numbers(page.text(number).lstrip(MARKUP))
+        free = number not in starts and number not in taken and number not in page.quoted
+        if not parts or not free or page.lines[number].code or not page.opens(number):
+            continue
+        known, bare = known_and_bare(page.lines[number])
+        if (
+            _is_short_title(bare.text)
+            and _leads(page, number, starts)
+            and not _in_list(page, number)
+        ):
+            kind = "letter" if bare.text[0].isalpha() else f"number-{len(parts)}"
+            rank = 5 if kind == "letter" else 4
+            mark = Mark(kind, rank, parts[-1], "", len(bare.text), len(bare.text))
+            found.append((Item(number, mark, bare, "titled", known), parts))
+            starts.add(number)
+    return _counting(found[::-1])
+
+
+def _in_list(page: Page, number: int) -> bool:
+    """Whether the line right above or below has a number of the same kind."""
+    kind = len(_numbers(page.text(number).lstrip(MARKUP)))
+    beside = (page.text(page.next_text(number, step)).lstrip(MARKUP) for step in (-1, 1))
+    return any(len(_numbers(text)) == kind for text in beside)
+
+
+def _is_short_title(text: str) -> bool:
+    return len(text) <= SHORT and text[-1] not in ".,;:" and legal_mark(text) is None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`(2, 1)` for `2.1. Towns`, and the place in the alphabet for `B. Trains`; else empty."""
+    match = _SUB_NUMBER.match(text)
+    if match is None:
+        return ()
+    return (ord(match[2]),) if match[2] else tuple(map(int, match[1].split(".")))
+
+
+def _counting(found: Sequence[tuple[Item, tuple[int, ...]]]) -> list[Item]:
+    """Those that begin a row, or follow the one before; a row has two at least."""
+    kept: list[Item] = []
+    rows: dict[tuple[str, tuple[int, ...]], int] = {}
+    firsts = {1, ord("A"), ord("А")}
+    for item, parts in found:
+        row = item.unit, parts[:-1]
+        if parts[-1] in firsts or parts[-1] - rows.get(row, -9) in (1, 2):
+            rows[row] = parts[-1]
+            kept.append(item)
+    return kept if len(kept) >= _FEWEST and len(kept) * 2 >= len(found) else []
 
 
 def capital_chapters(page: Page, items: Sequence[Item], taken: Collection[int]) -> list[Item]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from services.converter.headings import ANNEX
 from services.converter.laws.items import CAPITALS, LEAST, NAMED, TOPIC, Item
 
+_DEEPEST = 6
 _RANKS = {TOPIC: 5.5, CAPITALS: 5.3}
 
 
@@ -26,10 +27,11 @@ class Levels:
                 regions.append([])
             regions[-1].append(item)
         base = self._base(regions[0] or self._items)
-        self._set_region(regions[0], base)
+        self._set_region(regions[0], base, highest=1 + (1 in self._others.values()))
         for region in regions[1:]:
             region[0].level = self._wanted(region[0]) or base
-            self._set_region(region[1:], region[0].level + 1)
+            below = region[0].level + 1
+            self._set_region(region[1:], below, highest=below)
 
     def _wanted(self, item: Item) -> int:
         """The level that it had and may keep; else 0."""
@@ -53,19 +55,28 @@ class Levels:
         below = before[-1] + 1 if before else 1
         return min([below, *known])
 
-    def _set_region(self, items: list[Item], base: int) -> None:
+    def _set_region(self, items: list[Item], base: int, *, highest: int) -> None:
+        """Levels from `base` on; from `highest` on, where there are more kinds than levels."""
         seen: dict[str, Counter[int]] = {}
         for item in items:
             seen.setdefault(item.unit, Counter())[self._wanted(item)] += 1
         levels = {u: c.most_common(1)[0][0] for u, c in seen.items() if set(c) != {0}}
-        order = {unit: at for at, unit in enumerate(_order(items, levels))}
+        below = _below(items)
+        trusted = not any(
+            levels.get(a, 0) > levels.get(b, 9) and n > 1 and not below[b, a]
+            for (a, b), n in below.items()
+        )
+        order = {u: at for at, u in enumerate(_order(items, levels if trusted else {}, below))}
+        kinds = len(order) - (NAMED in order)
+        base = min(base, max(highest, _DEEPEST + 1 - kinds))
         above: list[Item] = []
         begun = False
         for item in items:
             while above and not _contains(above[-1], item, order):
                 above.pop()
             least = above[-1].level + 1 if above else base
-            item.level = min(max(least, self._wanted(item)), 6)
+            wanted = self._wanted(item) if trusted else 0
+            item.level = min(max(least, wanted), _DEEPEST)
             if item.unit == NAMED:
                 item.level = self._wanted(item) or base
             begun = begun or item.is_leaf
@@ -80,18 +91,37 @@ def _contains(part: Item, item: Item, order: dict[str, int]) -> bool:
     return item.unit != NAMED and order[part.unit] < order[item.unit]
 
 
-def _order(items: list[Item], levels: dict[str, int]) -> list[str]:
-    """Kinds of parts, highest first: by level, by what stands right below what, by rank."""
+def _below(items: list[Item]) -> Counter[tuple[str, str]]:
+    """How often a part of one kind stands right below one of another, without text between."""
     below: Counter[tuple[str, str]] = Counter()
     for above, under in pairwise(items):
         gap = under.line - max([above.line, *above.titles])
-        if above.unit != under.unit and gap <= 2 and not above.run_in:
+        # A long title may have left a line of its own behind; below an article it is text.
+        near = 2 if above.is_leaf else 4
+        if above.unit != under.unit and gap <= near and not above.run_in:
             below[above.unit, under.unit] += 1
+    return below
+
+
+def _order(items: list[Item], levels: dict[str, int], below: Counter[tuple[str, str]]) -> list[str]:
+    """Kinds of parts, highest first: by what stands right below what, by level, by rank.
+
+    Where `levels` say that an empty part ends before a higher one begins, again and again, they
+    come from the size of type and are given as none.
+    """
+    counts = Counter(item.unit for item in items)
     ranks = {i.unit: _RANKS.get(i.unit, i.mark.rank) for i in items}
     ranks |= {NAMED: -1.0} if NAMED in ranks else {}
     order = sorted(ranks, key=lambda unit: (ranks[unit], list(ranks).index(unit)))
 
+    def heads(a: str, b: str) -> bool:
+        often = below[a, b] >= LEAST and below[a, b] * 2 >= min(counts[a], counts[b])
+        return often and below[a, b] > 4 * below[b, a]
+
     def precedes(a: str, b: str) -> bool:
+        # A part without text above each article is no part of the article before it.
+        if heads(a, b) or heads(b, a):
+            return heads(a, b)
         if a in levels and b in levels and levels[a] != levels[b]:
             return levels[a] < levels[b]
         return below[a, b] > below[b, a]

@@ -20,6 +20,11 @@ _GOES_ON = re.compile(
 )
 
 
+def goes_on(text: str) -> bool:
+    """Whether a text ends with a word that more must follow: `pursuant to`."""
+    return _GOES_ON.search(text) is not None
+
+
 class Page:
     """A text in canonical form.
 
@@ -74,11 +79,11 @@ class Page:
         if not above or is_heading(self.lines[number - 1]):
             return True
         if above[-1] in ".;:!?)]»”“\"'…*_" or legal_mark(above):
-            return not _GOES_ON.search(above)
+            return not goes_on(above)
         if self._titles_part(number - 1):
             return True
         short = len(above) < min(60, 0.8 * (self._wide or 80)) or above.isupper()
-        return short and above[0].isupper() and above[-1] != "," and not _GOES_ON.search(above)
+        return short and above[0].isupper() and above[-1] != "," and not goes_on(above)
 
     def _titles_part(self, number: int) -> bool:
         """Whether a line is the title, or the end of the title, of a chapter above it."""

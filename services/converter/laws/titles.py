@@ -66,7 +66,9 @@ class Titles:
         whole = self._page.joined(block)
         alone = whole[0] == "(" and whole[-1] == ")" and whole.count("(") == 1
         below = self._page.next_text(block[-1], 1)
-        return alone and below < len(self._page.lines) and below not in starts
+        if not alone or below >= len(self._page.lines) or below in starts:
+            return False
+        return not (is_heading(self._page.lines[below]) or named_part(self._page.text(below)))
 
     def _title_below(self, item: Item, starts: set[int]) -> list[int]:
         """The lines of what reads as a title right below; none if there is no such."""
@@ -89,18 +91,17 @@ class Titles:
         """A heading that says no more than the title of the part, and has no brothers in it."""
         level = level_of(self._page.lines[first])
         # Bold type below a plain `Article 1` may have been taken for the heavier heading.
-        heavier = 1 if item.is_leaf else item.known - 1
-        if item.known and level <= heavier < item.known:
+        if item.is_leaf and level == 1 < item.known:
             return []
         after = next((n for n in range(first + 1, len(self._page.lines)) if n in starts), 0)
         rest = range(first + 1, after or len(self._page.lines))
-        brothers = any(is_heading(self._page.lines[n]) for n in rest if after)
+        brothers = any(level_of(self._page.lines[n]) == level for n in rest if after)
         return [] if brothers or named_part(self._page.text(first).lstrip("# ")) else [first]
 
     def topics(self) -> list[Item]:
         """Titles that stand above the number of their article, and may hold for several."""
         leaves = [i for i in self._items if i.is_leaf]
-        if any(item.titles for item in leaves):
+        if sum(bool(item.titles) for item in leaves) * 10 > len(leaves):
             return []
         starts = {item.line for item in self._items}
         above = {i.line: self._title_above(i, starts) for i in leaves if i.form != "titled"}

@@ -3,16 +3,17 @@
 import pytest
 
 from contracts.artifacts import BodyMeta, ParsedDocument
-from kernel.media import PLAIN
+from kernel.media import MARKDOWN, PLAIN
 from services.converter.domain import canonical
 from services.converter.laws.quoted import quoted_lines
 
 TEXT = "Everything in this place is said in a few words that end with a full stop."
+CLAUSE = "This clause is as long as they are in contracts. It says what both sides must do. " * 2
 LONG = "Нарушение порядка " + "представления сведений о доходах и расходах " * 12
 
 
-def heads(text: str) -> list[str]:
-    meta = BodyMeta(title="", language="unknown", media_type=PLAIN)
+def heads(text: str, media_type: str = PLAIN) -> list[str]:
+    meta = BodyMeta(title="", language="unknown", media_type=media_type)
     body = canonical(ParsedDocument(markdown=text, meta=meta), "x").body
     return [line for line in body.split("\n") if line.startswith("#")]
 
@@ -101,7 +102,60 @@ CASES = {
         ["# Глава 7. Нарушения в области охраны собственности", "## Статья 7.1. Захват",
          "## Статья 7.2. Порча", "## Статья 7.3. Кража"],
     ),
+    "numbered titles below chapters": (
+        law("II JEDINICE", "1. Osnivanje", "Član 1", TEXT, "2. Status", "2.1. Opština", "Član 2",
+            TEXT, "2.2. Grad", "Član 3", TEXT, "3. odluku donosi skupština", "III ORGANI",
+            "Član 4", TEXT),
+        ["# II JEDINICE", "## 1. Osnivanje", "### Član 1", "## 2. Status", "### 2.1. Opština",
+         "#### Član 2", "### 2.2. Grad", "#### Član 3", "# III ORGANI", "## Član 4"],
+    ),
+    "an item of a list above an article": (
+        law("Article 1 Fees", "The fees are for", "1. Dogs", "2. Horses", "Article 2 Hours", TEXT,
+            "Article 3 Rules", TEXT),
+        ["# Article 1 Fees", "# Article 2 Hours", "# Article 3 Rules"],
+    ),
+    "a blank before the full stop of a number": (
+        "Чл. 1 . (1) Кметът решава.\nЧл. 2 . (1) Съветът заседава.\nЧл. 3 . Има такси.",
+        ["# Чл. 1 .", "# Чл. 2 .", "# Чл. 3 ."],
+    ),
+    "clauses of a contract": (
+        law("1. Definitions", CLAUSE, "**2. Fair use.** " + CLAUSE, "3. Licence. " + CLAUSE,
+            "4. Restrictions.", CLAUSE, "**5. Term**", CLAUSE),
+        ["# 1. Definitions", "# 2. Fair use.", "# 3. Licence.", "# 4. Restrictions.",
+         "# 5. Term"],
+    ),
+    "steps that are no clauses": (
+        law("1. Open the box. " + CLAUSE, "2. Take it out. " + CLAUSE, "3. Close it. " + CLAUSE,
+            "4. Send it back. " + CLAUSE),
+        [],
+    ),
 }  # fmt: skip
+MARKED = {
+    "titles above articles are above them, whatever their type says": (
+        law("# Law", *(part for n in range(1, 5) for part in (f"### Topic {n}a",
+                                                              f"## Article {n}", TEXT))),
+        [f"{mark} {name}" for n in range(1, 5)
+         for mark, name in (("##", f"Topic {n}a"), ("###", f"Article {n}"))],
+    ),
+    "a heading that took the number of its article along": (
+        law("### Scope Article 1", TEXT, "### Terms Article 2", TEXT, "### Fees Article 3", TEXT,
+            "### As said in Article 3", TEXT),
+        ["### Scope", "#### Article 1", "### Terms", "#### Article 2", "### Fees", "#### Article 3",
+         "#### As said in Article 3"],
+    ),
+    "a part whose title is in larger type": (
+        law("##### PART ONE", "### GENERAL", "###### Chapter I", "### Principles", "#### Scope",
+            "##### Article 1", TEXT, "#### Terms", "##### Article 2", TEXT, "###### Chapter II",
+            "### Organs", "#### Mayor", "##### Article 3", TEXT),
+        ["# PART ONE GENERAL", "## Chapter I Principles", "### Scope", "#### Article 1",
+         "### Terms", "#### Article 2", "## Chapter II Organs", "### Mayor", "#### Article 3"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wanted"), MARKED.values(), ids=MARKED.keys())
+def test_headings_of_a_law_get_the_levels_of_its_parts(text: str, wanted: list[str]) -> None:
+    assert [head for head in heads(text, MARKDOWN) if head != "# Law"] == wanted
 
 
 @pytest.mark.parametrize(("text", "wanted"), CASES.values(), ids=CASES.keys())
