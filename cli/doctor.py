@@ -16,6 +16,7 @@ from cli.output import as_json, out
 
 State = Literal["ok", "note", "bad"]
 _MARKS = {"ok": "✓", "note": "•", "bad": "✗"}
+_FREE_TEMPORARY_GIB = 1
 _FREE_GIB = 2
 _TESSERACT = {
     "eng": "English", "deu": "German", "bul": "Bulgarian", "rus": "Russian",
@@ -90,6 +91,27 @@ def _machine(data: DataDir) -> Iterator[Finding]:
     )  # fmt: skip
     writable = os.access(place, os.W_OK)
     yield Finding("machine", "data folder", "ok" if writable else "bad", str(data.root))
+    yield _temporary()
+
+
+def _temporary() -> Finding:
+    """Where documents are parsed."""
+    from services.converter.temporary import (
+        NoTemporaryFolder,
+        require_temporary_folder,
+        temporary_folder,
+    )
+
+    try:
+        require_temporary_folder()
+    except NoTemporaryFolder as error:
+        return Finding("machine", "temporary folder", "bad", str(error))
+    free = shutil.disk_usage(temporary_folder()).free / 2**30
+    return Finding(
+        "machine", "temporary folder", "ok" if free >= _FREE_TEMPORARY_GIB else "bad",
+        f"{free:.1f} GiB free at {temporary_folder()}",
+        "" if free >= _FREE_TEMPORARY_GIB else "free some space, or set TMPDIR to another folder",
+    )  # fmt: skip
 
 
 def _parsing(saved: dict[str, str]) -> Iterator[Finding]:

@@ -7,11 +7,13 @@ from kernel.service import Env, Service
 from services.converter import handlers
 from services.converter.cell import ParseCell
 from services.converter.settings import ConverterSettings
+from services.converter.temporary import require_temporary_folder
 from services.converter.weights import with_weights
 
 
 async def build(env: Env) -> Service:
     """The converter with its parse cell."""
+    require_temporary_folder()
     settings = await asyncio.to_thread(with_weights, ConverterSettings())
     cell = ParseCell(settings)
     return Service(

@@ -20,9 +20,13 @@ from kernel.errors import Refusal, Retry
 from services.converter.answer import Answer
 from services.converter.child import NO_ROOM, PART, READY
 from services.converter.settings import Limits
+from services.converter.temporary import temporary_folder
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.1
+_PROGRAMS_SECONDS = 0.5
+"""How often the programs that a child runs are looked for: that means all processes there are."""
+
 _START_SECONDS = 120
 _HEADER_BYTES = 1024 * 1024
 _FATAL = frozenset({"parse-crash", "parse-memory"})
@@ -95,7 +99,9 @@ class Worker:
         try:
             header, answer = await child.ask(request, self._limits)
             if header.get("code") == NO_ROOM:
-                raise Retry(f"parsing: {header.get('reason', 'no room')}")
+                raise Retry(
+                    f"parsing: the disk is full; temporary folder {temporary_folder()}", after=5
+                )
             if header.get("code") in _FATAL:
                 raise _refusal(header)
             healthy = not child.grown(self._limits)
@@ -130,7 +136,8 @@ class _Child:
     def __init__(self, process: asyncio.subprocess.Process, home: "_Home") -> None:
         self._process, self._home = process, home
         self._watched = psutil.Process(process.pid)
-        self._advanced = 0.0
+        self._programs: list[psutil.Process] = []
+        self._advanced = self._looked = 0.0
         self.served = 0
 
     @classmethod
@@ -206,10 +213,11 @@ class _Child:
 
     async def _header(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
         now = asyncio.get_running_loop().time
-        self._advanced = started = now()
+        self._advanced = self._looked = started = now()
         reply = asyncio.ensure_future(self._exchange(request))
         try:
             while not reply.done():
+                self._look(now())
                 if self._memory() > limits.memory_bytes:
                     raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
                 if now() - self._advanced > limits.wall_seconds:
@@ -236,11 +244,18 @@ class _Child:
             raise ValueError("no header")
         return header
 
+    def _look(self, now: float) -> None:
+        """Find the programs that the child runs, not for every short document."""
+        if now - self._looked > _PROGRAMS_SECONDS:
+            self._looked = now
+            with contextlib.suppress(psutil.Error):
+                self._programs = self._watched.children(recursive=True)
+
     def _memory(self) -> int:
-        """Resident bytes of the child and of the programs it runs."""
+        """Resident bytes of the child and of the programs it runs, as far as they are known."""
         total = 0
-        with contextlib.suppress(psutil.Error):
-            for process in (self._watched, *self._watched.children(recursive=True)):
+        for process in (self._watched, *self._programs):
+            with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
         return total
 
@@ -257,7 +272,8 @@ class _Child:
         return Refusal("parse-crash", f"the parser ended with {code}")
 
     def grown(self, limits: Limits) -> bool:
-        """Whether it is time for a fresh process."""
+        """Whether it is time for a fresh process; the programs of a document end with it."""
+        self._programs = []
         return self.served >= limits.recycle_after or self._memory() > limits.recycle_bytes
 
     async def end(self) -> None:
@@ -275,7 +291,7 @@ class _Home:
 
     def __init__(self) -> None:
         # Locked before it has a name that anybody looks for.
-        young = Path(tempfile.mkdtemp(prefix=f"new-{_HOME}"))
+        young = Path(tempfile.mkdtemp(prefix=f"new-{_HOME}", dir=temporary_folder()))
         self._lock = os.open(young, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.name = str(young.rename(young.with_name(young.name.removeprefix("new-"))))
@@ -287,7 +303,7 @@ class _Home:
 
 
 def _sweep() -> None:
-    for home in Path(tempfile.gettempdir()).glob(f"{_HOME}*"):
+    for home in temporary_folder().glob(f"{_HOME}*"):
         # Not a folder, not ours, or gone meanwhile; or locked: its owner lives.
         with contextlib.suppress(OSError):
             _remove_if_left(home)
@@ -309,7 +325,8 @@ def _given() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Retry(f"parsing: {type(error).__name__} {error.errno}", after=5) from error
+        why = os.strerror(error.errno or 0)
+        raise Retry(f"parsing: {why}; temporary folder {temporary_folder()}", after=5) from error
 
 
 def _answer(header: dict[str, Any], file: BinaryIO, most: int) -> Answer:

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -31,6 +32,8 @@ def obey(  # noqa: C901 - a list of crimes
             _advance(*map(float, argument.split()))
         case "hog":
             _hog()
+        case "programs":
+            _programs(*map(int, argument.split()))
         case "grow":
             globals()["kept"] = b"x" * int(argument)
         case "segfault":
@@ -67,6 +70,14 @@ def _hog() -> None:
     blocks = []
     while True:
         blocks.append(bytearray(b"x") * 20_000_000)
+
+
+def _programs(count: int, size: int) -> None:
+    """Each within the limits of a process, together over them."""
+    order = f"kept = bytearray(b'x') * {size}; import time; time.sleep(60)"
+    running = [subprocess.Popen([sys.executable, "-c", order]) for _ in range(count)]
+    for program in running:
+        program.wait()
 
 
 def _recurse(depth: int) -> int:

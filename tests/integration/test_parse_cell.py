@@ -105,6 +105,25 @@ async def test_processor_time_is_limited(tmp_path: Path) -> None:
         assert await refusal(cell, file(tmp_path, "loop x")) == "parse-timeout"
 
 
+async def test_the_programs_that_a_document_starts_count(
+    bad_cell: ParseCell, tmp_path: Path
+) -> None:
+    assert await refusal(bad_cell, file(tmp_path, "programs 3 250000000")) == "parse-memory"
+
+
+async def test_a_short_document_does_not_make_us_look_through_all_processes(
+    bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await order(bad_cell, tmp_path, "echo warm")
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("every process of the machine was read")
+
+    monkeypatch.setattr("services.converter.process._PROGRAMS_SECONDS", 60)
+    monkeypatch.setattr(psutil.Process, "children", never)
+    assert (await order(bad_cell, tmp_path, "echo fine")).document.markdown == "fine"
+
+
 async def test_a_reason_never_quotes_the_document(bad_cell: ParseCell, tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         await order(bad_cell, tmp_path, "raise x")
@@ -280,7 +299,7 @@ async def test_a_parser_that_cannot_start_is_no_documents_fault(tmp_path: Path) 
 
 
 async def test_a_full_disk_is_no_documents_fault(bad_cell: ParseCell, tmp_path: Path) -> None:
-    with pytest.raises(Retry, match="OSError"):
+    with pytest.raises(Retry, match="the disk is full; temporary folder"):
         await order(bad_cell, tmp_path, "full")
     assert (await order(bad_cell, tmp_path, "echo fine")).document.markdown == "fine"
 

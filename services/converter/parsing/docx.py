@@ -178,9 +178,14 @@ def _unfold_chunks(archive: Archive, root: Any, styles: Any | None) -> dict[Any,
 @cache
 def _converter() -> Any:
     from docling.datamodel.base_models import InputFormat
-    from docling.document_converter import DocumentConverter
+    from docling.document_converter import DocumentConverter, WordFormatOption
 
-    return DocumentConverter(allowed_formats=[InputFormat.DOCX])
+    from services.converter.parsing.word_backend import WordBackend
+
+    return DocumentConverter(
+        allowed_formats=[InputFormat.DOCX],
+        format_options={InputFormat.DOCX: WordFormatOption(backend=WordBackend)},
+    )
 
 
 def _convert(content: io.BytesIO) -> str:

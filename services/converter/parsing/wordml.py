@@ -1,7 +1,7 @@
 """WordprocessingML before docling sees it: hidden text out, footnotes in, runs joined."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from lxml import etree
@@ -33,6 +33,12 @@ _CODE = re.compile(
     r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
     re.DOTALL,
 )
+_GROUNDS = {W + "p": "pPr", W + "tc": "tcPr", W + "tr": "trPr", W + "tbl": "tblPr"}
+_UNSEEN = frozenset(
+    W + name for name in ("proofErr", "bookmarkStart", "bookmarkEnd", "lastRenderedPageBreak")
+)
+"""What stands between and in runs, and says nothing."""
+
 _TINY_HALF_POINTS = 4
 _PALE = 232
 _FAR_LEFT_POINTS, _FAR_RIGHT_POINTS = -200, 1500
@@ -81,17 +87,46 @@ class Styles:
         self._styles = (
             {} if root is None else {s.get(W + "styleId"): s for s in root.iter(W + "style")}
         )
+        self._told: dict[tuple[str, str], Any | None] = {}
+        self._shades: dict[Any, bool] = {}
 
-    def chain(self, style_id: str | None) -> Iterator[Any]:
-        """`w:rPr` of the style and of those that it is based on, nearest first."""
-        seen: set[str] = set()
-        while style_id and style_id in self._styles and style_id not in seen:
-            seen.add(style_id)
-            style = self._styles[style_id]
-            properties = style.find(W + "rPr")
-            if properties is not None:
-                yield properties
-            style_id = value(style, "basedOn")
+    def told(self, own: Any | None, name: str, *style_ids: str | None) -> Any | None:
+        """A property of a run: by its `own` ones, else by the first of the styles that has it."""
+        found = None if own is None else own.find(W + name)
+        for style_id in style_ids:
+            if found is None and style_id:
+                found = self._of_style(style_id, name)
+        return found
+
+    def _of_style(self, style_id: str, name: str) -> Any | None:
+        """A run property of the style or of the nearest that it is based on; looked up once."""
+        passed: list[str] = []
+        at: str | None = style_id
+        found = None
+        while at and at in self._styles:
+            if (at, name) in self._told:
+                found = self._told[at, name]
+                break
+            # Not found, until it is: so a ring of styles ends.
+            self._told[at, name] = None
+            passed.append(at)
+            properties = self._styles[at].find(W + "rPr")
+            found = None if properties is None else properties.find(W + name)
+            if found is not None:
+                break
+            at = value(self._styles[at], "basedOn")
+        for one in passed:
+            self._told[one, name] = found
+        return found
+
+    def shaded(self, element: Any) -> bool:
+        """Whether a paragraph, cell, row or table may have a dark ground; looked up once."""
+        if element not in self._shades:
+            found = element.find(W + _GROUNDS[element.tag])
+            self._shades[element] = found is not None and (
+                found.find(W + "shd") is not None or found.find(W + "tblStyle") is not None
+            )
+        return self._shades[element]
 
     def is_quote(self, style_id: str | None) -> bool:
         """Whether a paragraph in this style is a quotation."""
@@ -145,7 +180,7 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
         styled = not in_code(paragraph)
         struck: list[Any] = []
         for run in list(paragraph.iter(W + "r")):
-            kind = _hidden_run(run, paragraph, style_id, styles)
+            kind = _hidden_run(run, style_id, styles)
             if kind:
                 _keep(hidden, kind, text_of(run))
                 _remove(run)
@@ -161,9 +196,14 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
             _plain(run.find(W + "rPr"))
         _mark_struck(struck)
         properties = paragraph.find(W + "pPr")
-        _plain(None if properties is None else properties.find(W + "rPr"))
+        if properties is None:
+            # Docling looks for it once a run, and would go through all of them where it is missing.
+            paragraph.insert(0, etree.Element(W + "pPr"))
+        else:
+            _plain(properties.find(W + "rPr"))
         if styled and styles.is_quote(style_id):
             _quote(paragraph)
+        _join_runs(paragraph)
     return hidden
 
 
@@ -245,31 +285,25 @@ def _take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
             _keep(hidden, "alt-text", properties.get(name) or "")
 
 
-def _hidden_run(
-    run: Any, paragraph: Any, style_id: str | None, styles: Styles
-) -> HiddenKind | None:
+def _hidden_run(run: Any, style_id: str | None, styles: Styles) -> HiddenKind | None:
     own = run.find(W + "rPr")
-    chain = [
-        *([own] if own is not None else []),
-        *styles.chain(value(own, "rStyle")),
-        *styles.chain(style_id),
-    ]
-    if any(_is_on(_nearest(chain, name)) for name in ("vanish", "webHidden", "specVanish")):
+    ids = value(own, "rStyle"), style_id
+    if any(_is_on(styles.told(own, name, *ids)) for name in ("vanish", "webHidden", "specVanish")):
         return "invisible-style"
-    size = _nearest(chain, "sz")
+    size = styles.told(own, "sz", *ids)
     half_points = (size.get(W + "val") or "") if size is not None else ""
     if half_points.isdigit() and int(half_points) <= _TINY_HALF_POINTS:
         return "zero-size"
-    color = _nearest(chain, "color")
-    if color is not None and _is_pale(color.get(W + "val") or "") and not _shaded(run, chain):
-        return "background-colour"
-    return None
+    color = styles.told(own, "color", *ids)
+    if color is None or not _is_pale(color.get(W + "val") or ""):
+        return None
+    marked = any(styles.told(own, name, *ids) is not None for name in ("shd", "highlight"))
+    return None if marked or _on_ground(run, styles) else "background-colour"
 
 
 def _is_struck(run: Any, style_id: str | None, styles: Styles) -> bool:
     own = run.find(W + "rPr")
-    chain = [*([own] if own is not None else []), *styles.chain(style_id)]
-    return any(_is_on(_nearest(chain, name)) for name in ("strike", "dstrike"))
+    return any(_is_on(styles.told(own, name, style_id)) for name in ("strike", "dstrike"))
 
 
 def _mark_struck(texts: list[Any]) -> None:
@@ -285,10 +319,6 @@ def _mark_struck(texts: list[Any]) -> None:
     last.text = f"{body}~~{last.text[len(body) :]}"
 
 
-def _nearest(chain: Iterable[Any], name: str) -> Any | None:
-    return next((found for rpr in chain if (found := rpr.find(W + name)) is not None), None)
-
-
 def _is_on(toggle: Any | None) -> bool:
     return toggle is not None and (toggle.get(W + "val") or "1") not in {"0", "false", "off"}
 
@@ -300,18 +330,10 @@ def _is_pale(value: str) -> bool:
     return all(int(value[i : i + 2], 16) >= _PALE for i in (0, 2, 4))
 
 
-def _shaded(run: Any, chain: Iterable[Any]) -> bool:
-    """Something dark may lie behind: shading of run, paragraph, cell, table, or a shape."""
-    if any(_nearest(chain, name) is not None for name in ("shd", "highlight")):
-        return True
+def _on_ground(run: Any, styles: Styles) -> bool:
+    """Something dark may lie behind: shading of paragraph, cell, row, table, page, or a shape."""
     for outer in run.iterancestors():
-        for properties in ("pPr", "tcPr", "trPr", "tblPr"):
-            found = outer.find(f"{W}{properties}")
-            if found is not None and (
-                found.find(W + "shd") is not None or found.find(W + "tblStyle") is not None
-            ):
-                return True
-        if outer.tag == W + "txbxContent":
+        if outer.tag == W + "txbxContent" or (outer.tag in _GROUNDS and styles.shaded(outer)):
             return True
     return outer.find(W + "background") is not None
 
@@ -331,8 +353,7 @@ def _sign(run: Any, style_id: str | None, styles: Styles) -> None:
 def _raise(run: Any, styles: Styles) -> None:
     """Superscript numbers in letters that are."""
     own = run.find(W + "rPr")
-    chain = [*([own] if own is not None else []), *styles.chain(value(own, "rStyle"))]
-    told = _nearest(chain, "vertAlign")
+    told = styles.told(own, "vertAlign", value(own, "rStyle"))
     if told is not None and told.get(W + "val") == "superscript":
         for text in run.findall(W + "t"):
             text.text = raised(text.text or "")
@@ -340,10 +361,8 @@ def _raise(run: Any, styles: Styles) -> None:
 
 def _stands_out(name: str, own: Any | None, style_id: str | None, styles: Styles) -> bool:
     """Whether a toggle is on for a run, and not already for all of the paragraph by its style."""
-    told = None if own is None else own.find(W + name)
-    if told is None:
-        told = _nearest(styles.chain(value(own, "rStyle")), name)
-    return _is_on(told) and not _is_on(_nearest(styles.chain(style_id), name))
+    told = styles.told(own, name, value(own, "rStyle"))
+    return _is_on(told) and not _is_on(styles.told(None, name, style_id))
 
 
 def _quote(paragraph: Any) -> None:
@@ -367,6 +386,51 @@ def _plain(properties: Any | None, unwanted: Collection[str] = _EMPHASIS) -> Non
     for child in list(properties):
         if child.tag in unwanted:
             properties.remove(child)
+
+
+def _join_runs(paragraph: Any) -> None:
+    """One run for neighbours of the same properties with nothing but text: each costs docling as
+    much as a paragraph, and Word breaks one at every correction."""
+    first: Any = None
+    key = b""
+    texts: list[str] = []
+
+    def close() -> None:
+        if len(texts) > 1:
+            kept = first.find(W + "t")
+            kept.text = "".join(texts)
+            kept.set(_XML_SPACE, "preserve")
+        texts.clear()
+
+    for child in list(paragraph):
+        if child.tag in _UNSEEN:
+            continue
+        told = _only_text(child) if child.tag == W + "r" else None
+        if told is None:
+            close()
+            first = None
+        elif first is not None and told[0] == key:
+            texts.append(told[1])
+            paragraph.remove(child)
+        else:
+            close()
+            first, key = child, told[0]
+            texts.append(told[1])
+    close()
+
+
+def _only_text(run: Any) -> tuple[bytes, str] | None:
+    """The properties and the text of a run that holds one text and nothing else."""
+    text = None
+    properties = b""
+    for child in run:
+        if child.tag == W + "t" and text is None:
+            text = child.text or ""
+        elif child.tag == W + "rPr" and text is None:
+            properties = etree.tostring(child, method="c14n") if len(child) else b""
+        elif child.tag not in _UNSEEN:
+            return None
+    return None if text is None else (properties, text)
 
 
 def _note_reference(run: Any, footnotes: Collection[str]) -> None:

@@ -56,3 +56,16 @@ def test_the_exit_code_says_whether_something_is_broken(
     assert (good.exit_code, json.loads(good.stdout)["ok"]) == (0, True)
     monkeypatch.setenv("KB_DOCLING_ARTIFACTS", "/nowhere")
     assert run(app, ["doctor", "--data", str(tmp_path)]).exit_code == 1
+
+
+def test_the_folder_that_documents_are_parsed_in_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert str(tmp_path) in findings(tmp_path)["machine", "temporary folder"].detail
+    monkeypatch.setattr("cli.doctor._FREE_TEMPORARY_GIB", 2**30)
+    full = findings(tmp_path)["machine", "temporary folder"]
+    assert (full.state, "TMPDIR" in full.remedy) == ("bad", True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    gone = findings(tmp_path)["machine", "temporary folder"]
+    assert (gone.state, "TMPDIR" in gone.detail) == ("bad", True)

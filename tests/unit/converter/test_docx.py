@@ -8,9 +8,10 @@ from typing import Any
 import docx
 import pytest
 from docx.enum.style import WD_STYLE_TYPE
-from docx.oxml import OxmlElement
-from docx.oxml.ns import qn
+from docx.oxml import OxmlElement, parse_xml
+from docx.oxml.ns import nsdecls, qn
 from lxml import etree
+from PIL import Image
 
 from contracts.artifacts import Place
 from kernel.errors import Refusal
@@ -314,3 +315,49 @@ def test_a_document_type_behind_a_long_comment_is_refused(tmp_path: Path) -> Non
 )
 def test_numbers_of_word(number: int, form: str, expected: str) -> None:
     assert numeral(number, form) == expected
+
+
+def test_no_picture_is_decoded_and_no_office_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from docling.backend import msword_backend
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("not to be called")
+
+    document = docx.Document()
+    picture = io.BytesIO()
+    Image.new("RGB", (60, 40), "red").save(picture, "PNG")
+    document.add_paragraph("before").add_run().add_picture(picture)
+    drawing = (
+        f"<w:drawing {nsdecls('w', 'wp', 'a')}><wp:inline><a:graphic/></wp:inline></w:drawing>"
+    )
+    document.add_paragraph("beside").add_run()._r.append(parse_xml(drawing))
+    monkeypatch.setattr(msword_backend, "get_docx_to_pdf_converter", never)
+    monkeypatch.setattr(msword_backend, "normalize_image_for_png", never)
+    assert parse(document, tmp_path).document.markdown == "before\n\nbeside"
+
+
+def test_heads_feet_and_comments_are_told_once_and_not_read_by_docling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from docling_core.types.doc.document import DoclingDocument
+
+    added: list[str] = []
+    add_text = DoclingDocument.add_text
+
+    def counted(self: DoclingDocument, *args: Any, **more: Any) -> Any:
+        added.append(more["text"])
+        return add_text(self, *args, **more)
+
+    monkeypatch.setattr(DoclingDocument, "add_text", counted)
+    document = docx.Document()
+    paragraph = document.add_paragraph("body")
+    document.add_comment(paragraph.runs, text="a comment", author="A")
+    document.sections[0].header.paragraphs[0].text = "a head"
+    parsed = parse(document, tmp_path).document
+    assert [word for word in added if "body" not in word] == []
+    assert parsed.markdown == "body"
+    assert {("comment", "a comment"), ("notes", "a head")} <= {
+        (hidden.kind, hidden.text) for hidden in parsed.hidden
+    }

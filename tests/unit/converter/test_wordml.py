@@ -6,8 +6,9 @@ import pytest
 from lxml import etree
 
 from kernel.errors import Refusal
+from services.converter.parsing import wordml
 from services.converter.parsing.looks import resolved
-from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of
+from services.converter.parsing.wordml import Styles, W, clean, notes, parse_xml, text_of, value
 
 NS = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -207,3 +208,81 @@ def test_raised_numbers_stay_apart_from_those_before() -> None:
         f"{run('st', above)}{run(' m')}{run('2', named)}"
     )
     assert starred(f"<w:p>{body}</w:p>", style) == "2³² H2O 1st m²"
+
+
+# --- what each run costs ------------------------------------------------------------------------
+
+
+def joined(body: str) -> list[str]:
+    root = document(body)
+    clean(root, Styles(None), {})
+    return [text_of(one) for one in root.iter(W + "r")]
+
+
+def test_neighbouring_runs_of_the_same_properties_become_one() -> None:
+    words = "".join(run(f"word {n} ", '<w:rFonts w:ascii="A"/>') for n in range(500))
+    assert joined(f"<w:p>{words}</w:p>") == [" ".join(f"word {n}" for n in range(500))]
+
+
+def test_marks_of_spelling_and_bookmarks_do_not_part_a_run() -> None:
+    between = '<w:proofErr w:type="spellStart"/><w:bookmarkStart w:id="1" w:name="a"/>'
+    assert joined(f"<w:p>{run('in')}{between}{run('side')}</w:p>") == ["inside"]
+
+
+def test_runs_stay_apart_by_fonts_links_and_what_is_no_text() -> None:
+    tab = "<w:r><w:tab/><w:t>c</w:t></w:r>"
+    link = f"<w:hyperlink>{run('d')}</w:hyperlink>"
+    fonts = run("a", '<w:rFonts w:ascii="Courier"/>') + run("b")
+    assert joined(f"<w:p>{fonts}{tab}{link}{run('e')}</w:p>") == ["a", "b", "c", "d", "e"]
+
+
+def test_emphasis_stays_where_it_is_when_runs_are_joined() -> None:
+    root = document(f"<w:p>{run('a ')}{run('bold', '<w:b/>')}{run(' c')}</w:p>")
+    clean(root, Styles(None), {})
+    (one,) = root.iter(W + "t")
+    assert resolved(one.text) == "a **bold** c"
+
+
+def test_every_paragraph_has_properties_at_its_start() -> None:
+    # Docling looks for them once a run; where there are none it would go through all runs.
+    root = document(f"<w:p>{run('a')}</w:p><w:tbl><w:tr><w:tc><w:p/></w:tc></w:tr></w:tbl>")
+    clean(root, Styles(None), {})
+    assert [paragraph[0].tag for paragraph in root.iter(W + "p")] == [W + "pPr"] * 2
+
+
+def test_a_long_chain_of_styles_is_gone_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 300
+    styles = "".join(
+        f'<w:style w:styleId="S{n}"><w:basedOn w:val="S{n - 1}"/></w:style>' for n in range(count)
+    )
+    sheet = Styles(parse_xml(f"<w:styles {NS}>{styles}</w:styles>".encode()))
+    steps = 0
+
+    def counted(parent: Any, name: str) -> str | None:
+        nonlocal steps
+        steps += name == "basedOn"
+        return value(parent, name)
+
+    monkeypatch.setattr(wordml, "value", counted)
+    for n in range(count):
+        assert sheet.told(None, "vanish", f"S{n}") is None
+    assert steps <= count
+
+
+def test_a_ring_of_styles_ends() -> None:
+    styles = (
+        '<w:style w:styleId="A"><w:basedOn w:val="B"/></w:style>'
+        '<w:style w:styleId="B"><w:basedOn w:val="A"/></w:style>'
+    )
+    sheet = Styles(parse_xml(f"<w:styles {NS}>{styles}</w:styles>".encode()))
+    assert sheet.told(None, "vanish", "A") is None
+
+
+def test_the_ground_under_white_text_is_looked_for_once_an_element() -> None:
+    white = run("white", '<w:color w:val="FFFFFF"/>')
+    row = f"<w:tr><w:tc><w:p>{white}</w:p></w:tc></w:tr>"
+    root = document(f"<w:tbl>{row * 50}</w:tbl>")
+    styles = Styles(None)
+    assert len(clean(root, styles, {})) == 50
+    # Rows, cells and paragraphs, and one table: it is not gone through for every row again.
+    assert len(styles._shades) == 50 * 3 + 1
