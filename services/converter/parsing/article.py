@@ -11,21 +11,15 @@ from typing import Any
 
 from bs4.element import NavigableString, PageElement, Tag
 
+from services.converter.parsing.alignment import aligned, squeezed
+
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
     "font", "i", "img", "ins", "kbd", "label", "mark", "nobr", "q", "rb", "rp", "rt", "ruby", "s",
     "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 })  # fmt: skip
-_DISTINCT = 24
-"""Letters and digits from which on a text is not found in another one by chance."""
-_SHARE = 0.6
-_WINDOW = 200_000
-"""How far from the last find a text is looked for: a page of 100,000 strangers must not take
-100,000 searches through all of the article."""
 _HUGE_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,20})\s[^<>]{20000,}>")
 """No attribute in it matters here, and the parser takes time by the square of their number."""
-_NOT_SQUEEZED = re.compile(r"[\W_]+")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(eq=False)
@@ -36,7 +30,6 @@ class Run:
     nodes: list[NavigableString] = field(default_factory=list)
     known: bool = False
     linked: int = 0
-    place: tuple[int, int] | None = None
 
     @cached_property
     def text(self) -> str:
@@ -69,11 +62,6 @@ def is_gone(node: PageElement) -> bool:
 def is_within(tag: Tag, root: Tag) -> bool:
     """Whether `tag` is `root` or below it; elements that look alike are not the same."""
     return tag is root or any(parent is root for parent in tag.parents)
-
-
-def squeezed(text: str) -> str:
-    """Letters and digits only, in small letters."""
-    return _NOT_SQUEEZED.sub("", text).lower()
 
 
 def runs_of(body: Tag, *, over_breaks: bool = False) -> list[Run]:
@@ -121,73 +109,30 @@ def page_tree(source: str) -> Any:
         return None
 
 
-def main_text(tree: Any) -> str:
+def main_text(tree: Any, *, thorough: bool = True) -> str:
     """What trafilatura holds for the main text of a page.
 
-    Its fast mode: better on its own evaluation pages than with its fall-backs, and faster.
+    Args:
+        tree: the page, from `page_tree`; changed.
+        thorough: compare its result with those of other extractors where it looks too short;
+            without, it takes half the time and misses the article of one page in fifteen.
     """
     import trafilatura
 
     if tree is None:
         return ""
     found = trafilatura.extract(
-        tree, output_format="txt", include_comments=False, include_tables=True, fast=True
+        tree,
+        output_format="txt",
+        include_comments=False,
+        include_tables=True,
+        fast=not thorough,
     )
     return found or ""
 
 
 def find_runs(runs: list[Run], article: str) -> None:
-    """Set `known` on the runs whose text the article has.
-
-    Long texts are looked up anywhere, or by most of their three-word sequences when the extractor
-    changed something in them; short ones only right after or before a known run.
-    """
-    text = squeezed(article)
-    words = _WORD.findall(article.lower())
-    sequences = set(zip(words, words[1:], words[2:], strict=False))
-    at = 0
-    for run in runs:
-        if run.size >= _DISTINCT:
-            found = _find(text, run.text, at)
-            if found >= 0:
-                at = found + run.size
-                run.known, run.place = True, (found, at)
-            else:
-                run.known = _mostly(run, sequences)
-    _grow_down(runs, text)
-    _grow_up(runs, text)
-
-
-def _find(text: str, wanted: str, at: int) -> int:
-    found = text.find(wanted, at, at + _WINDOW)
-    return found if found >= 0 else text.find(wanted, max(0, at - _WINDOW), at + len(wanted))
-
-
-def _mostly(run: Run, sequences: set[tuple[str, str, str]]) -> bool:
-    words = _WORD.findall("".join(run.nodes).lower())
-    own = list(zip(words, words[1:], words[2:], strict=False))
-    return len(own) > 3 and sum(s in sequences for s in own) >= _SHARE * len(own)
-
-
-def _grow_down(runs: list[Run], text: str) -> None:
-    """A short run is known when the article goes on with it; one of mere signs, as the last."""
-    at, last = 0, False
-    for run in runs:
-        if run.place:
-            at = run.place[1]
-        elif not run.size:
-            run.known = last
-        elif not run.known and run.size < _DISTINCT and text.startswith(run.text, at):
-            run.known, run.place = True, (at, at + run.size)
-            at += run.size
-        last = run.known
-
-
-def _grow_up(runs: list[Run], text: str) -> None:
-    at = len(text)
-    for run in reversed(runs):
-        if run.place:
-            at = run.place[0]
-        elif not run.known and 0 < run.size < _DISTINCT and text.endswith(run.text, 0, at):
-            at -= run.size
-            run.known, run.place = True, (at, at + run.size)
+    """Set `known` on the runs whose text the article has."""
+    known = aligned(["".join(run.nodes) for run in runs], article)
+    for run, found in zip(runs, known, strict=True):
+        run.known = found

@@ -53,17 +53,26 @@ _POINTER = re.compile(
     re.I,
 )
 _CALL = re.compile(
-    r"subscri|newsletter|abonn|sign up|log ?in\b|register|follow us|our app|youtube|telegram|"
-    r"anmelde|einloggen|folgen sie|subskryp|prenumer|suscr[ií]|подпи[шс]|абонира|претплат|pretplat|"
-    r"naroč|prijavi|registr|рассылк|зарегистр",
+    r"\bsubscri|newsletter|\babonn|\bsign ?up\b|\blog ?in\b|\bregister (?:now|here|for|to)\b|"
+    r"\bfollow (?:us|me|our)\b|\bjoin (?:us|our)\b|our app\b|anmelde|einloggen|"
+    r"folg(?:en sie|t uns|e uns)|subskryp|prenumer|suscr[ií]|s[ií]guenos|[uú]nete|подпи[шс]|"
+    r"абонира|претплат|pretplat|naroč|prijavi|registrier|registr(?:iraj|ujte|acij)|рассылк|"
+    r"зарегистр|(?:canal|channel|kanal\w?|канал\w?)\b.{0,30}(?:youtube|telegram|whatsapp)|"
+    r"(?:youtube|telegram|whatsapp).{0,3}(?:canal|channel|kanal|канал)",
     re.I,
 )
+_ADDRESS = re.compile(r"https?:|www\.|@|\w\.[a-z]{2,4}\b", re.I)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _WHOLE = ["table", "pre", "math", "dl", "caption"]
 _LISTS = ["ul", "ol"]
 _LAYOUT = ["table", "form", "article", "section", "main", *_HEADINGS[:4]]
+_IN_STRUCTURE = [*_HEADINGS, "li", "td", "th", "dt", "dd"]
+_MOST_POINTERS = 3
+_SHORTEST_POINTER = 12
 _STAY_EMPTY = frozenset({"td", "th", "br", "math", "body"})
 _LONG_NOTICE = 3000
+_THOROUGH = 1_000_000
+"""Characters of a page up to which other extractors are asked, too."""
 _ENOUGH = 100
 _FURNISHED = 0.1
 """Share of a page's text in furniture from which on it is a page of a site, not a document."""
@@ -101,7 +110,7 @@ def reduce_to_content(soup: BeautifulSoup, source: str, tree: Any) -> None:
     _free_headings(body)
     heading = body.find("h1")
     runs = runs_of(body)
-    find_runs(runs, main_text(tree))
+    find_runs(runs, main_text(tree, thorough=len(source) <= _THOROUGH))
     weights = _weigh(body, runs)
     whole = weights[id(body)].total
     _drop(body, weights)
@@ -192,8 +201,9 @@ def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
     root = _root(body, weights) if site else body
     # A caption says nothing without its picture, which no text has.
     inside = [is_within(run.block, root) and not (site and _is_caption(run.block)) for run in runs]
+    away = _pointers(runs) if site else set()
     kept = [
-        (run.known and not (site and _leads_away(run)))
+        (run.known and id(run) not in away)
         or (within and not run.known and _belongs(run, weights, root, article=article))
         for run, within in zip(runs, inside, strict=True)
     ]
@@ -218,8 +228,33 @@ def _root(body: Tag, weights: _Weights) -> Tag:
         root = heaviest
 
 
+def _pointers(runs: list[Run]) -> set[int]:
+    """Identities of known runs that lead to other pages: "read also", "subscribe to …".
+
+    So does a paragraph that is nothing but a link, if few stand together: many are a list, and an
+    address or a mark of a footnote says something by itself.
+    """
+    away = {id(run) for run in runs if run.known and _leads_away(run)}
+    together: list[Run] = []
+    for run in [*(run for run in runs if run.known and run.size), None]:
+        if run is not None and _is_link(run):
+            together.append(run)
+            continue
+        if len(together) <= _MOST_POINTERS:
+            away.update(map(id, together))
+        together = []
+    return away
+
+
+def _is_link(run: Run) -> bool:
+    if run.size < _SHORTEST_POINTER or run.linked * 5 < run.size * 4:
+        return False
+    if run.block.name in _IN_STRUCTURE or run.block.find_parent(_IN_STRUCTURE) is not None:
+        return False
+    return _ADDRESS.search("".join(run.nodes)) is None
+
+
 def _leads_away(run: Run) -> bool:
-    """Lines within an article that point to other pages: "read also", "subscribe to …"."""
     text = "".join(run.nodes)
     if _POINTER.match(text):
         return run.linked * 2 >= run.size or run.size < 40

@@ -82,3 +82,34 @@ def test_a_caption_without_its_picture_goes_on_a_site_page() -> None:
 def test_a_plain_document_keeps_what_the_extractor_left_out() -> None:
     page = f"<body>{ASIDE}<div>{ARTICLE}</div></body>"
     assert "Written by somebody" in reduced(page)
+
+
+NEXT = SENTENCES[4:]
+
+
+def of_site(*inner: str) -> str:
+    paragraphs = "".join(f"<p>{s}</p>" for s in SENTENCES[:4])
+    after = "".join(f"<p>{s}</p>" for s in NEXT)
+    return reduced(f"<body>{FURNITURE}<div>{paragraphs}{''.join(inner)}{after}</div></body>")
+
+
+def test_a_paragraph_that_is_one_link_to_another_page_goes() -> None:
+    link = "<p><a href=/other>Mayor tells of the second flood in ten years</a></p>"
+    assert "second flood" not in of_site(link)
+    assert SENTENCES[0] in of_site(link)
+
+
+def test_a_list_of_links_in_paragraphs_stays() -> None:
+    links = [f"<p><a href=/{n}>Episode {n} of our travels by boat</a></p>" for n in range(5)]
+    text = of_site(*links)
+    assert all(f"Episode {n} of" in text for n in range(5))
+
+
+def test_an_address_is_no_pointer() -> None:
+    assert "example.org/report" in of_site("<p><a href=x>https://example.org/report/2020</a></p>")
+
+
+def test_a_sentence_about_registering_is_no_call_to_it() -> None:
+    said = "The <a href=/b>brand</a> was not formally registered and can be seen on YouTube."
+    assert "formally registered" in of_site(f"<p>{said}</p>")
+    assert "our newsletter" not in of_site("<p>Subscribe to <a href=/n>our newsletter</a> now.</p>")
