@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +131,23 @@ def accuracy(
     detector: Detector, texts: dict[str, Texts], length: int, seed: int
 ) -> dict[str, dict[str, tuple[int, Counter[str]]]]:
     """Variant → set → how many pieces, and how often each answer."""
-    chance = random.Random(seed)
     found: dict[str, dict[str, tuple[int, Counter[str]]]] = defaultdict(dict)
+    for name, variant, cut in sampled(texts, length, seed):
+        found[variant][name] = (len(cut), Counter(map(detector, cut)))
+    return found
+
+
+def sampled(
+    texts: dict[str, Texts], length: int, seed: int
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Set, variant and its pieces, at most `MOST`; the same for the same seed."""
+    chance = random.Random(seed)
     for name, variants in texts.items():
         for variant, strings in variants.items():
             cut = pieces(strings, length)
             cut = chance.sample(cut, MOST) if len(cut) > MOST else cut
             if cut:
-                found[variant][name] = (len(cut), Counter(map(detector, cut)))
-    return found
+                yield name, variant, cut
 
 
 def report(detectors: dict[str, Detector], texts: dict[str, Texts], seed: int) -> None:

@@ -5,9 +5,10 @@ folder given as `--texts`, as a bare clone or a work tree in `OWNER+NAME`, `OWNE
 `OWNER+NAME/repo/.git`. Nothing of them is kept here but the weights that training derives.
 
 Croatian and Serbian have the same genres, so that the subject is no signal: news and web, talk
-(tweets, comments, everyday sentences), novels, and lessons, of which many are the same in both.
-What only one of them has (laws, pages of a faculty, school questions) made that subject a sign of
-the language, and is left out.
+(tweets, comments, everyday sentences), novels, laws, and lessons, of which many are the same in
+both. What only one of them has (pages of a faculty, school questions) made that subject a sign of
+the language, and is left out. Held apart to choose by is an encyclopaedic text as well, the same
+sentences in both.
 Serbian in Cyrillic letters is transliterated, which is exact in this direction. Left out on
 purpose: parliaments, UD test files and everything else of the check (`eval/language.py`), Bible
 translations (the Serbian one is ijekavian) and text that machines wrote without a source. Texts
@@ -22,7 +23,11 @@ whose licence forbids commercial use, or that state none, are left out on purpos
 | dariofugale95/LanguageIdentificationKeras | hr: Tatoeba sentences | CC BY 2.0 FR |
 | pakizoricc/Sistem-za-prevodjenje | sr: Tatoeba sentences | CC BY 2.0 FR |
 | Petlja/os3_dig_svet, os7_inf_prog, gim1_rac_ikt | sr: school books | CC BY 4.0 |
+| microsoft/AZD-for-beginners | hr, sr: lessons, translated | MIT |
+| Ansvar-Systems/Croatian-law-mcp, Serbian-law-mcp | hr, sr: laws | free: official texts ** |
+| dadelani/sib-200 | hr, sr: encyclopaedia (FLORES), the same sentences in both | CC BY-SA 4.0 * |
 | hermitdave/FrequencyWords | hr, sr: word frequencies of film subtitles | CC BY-SA 4.0 |
+| unicode-org/unilex | hr, sr: word frequencies of news on the web | Unicode-3.0 |
 | UniversalDependencies/UD_Croatian-SET, UD_Serbian-SET | dev files alone | CC BY-SA 4.0 |
 | MicrosoftTranslator/NTREX | hr, sr: news, the same sentences in both | CC BY-SA 4.0 |
 | clarinsi/benchich | hr, sr: COPA, everyday sentences | CC BY-SA 4.0 * |
@@ -30,7 +35,10 @@ whose licence forbids commercial use, or that state none, are left out on purpos
 *: as its publisher states, not in the repository. Read where stated: SETimes.SR (its own
 repository), ELTeC-srp (its README; the novels themselves are in the public domain), COPA-SR (its
 data set card). The sentences of Tatoeba are under Tatoeba's licence, which those who copied them
-do not repeat.
+do not repeat. The sentences of sib-200 are those of FLORES-200, under its licence.
+
+**: laws are no subject of copyright in Croatia and Serbia (official texts); the repositories, which
+say so too, are under the Apache licence.
 """
 
 import json
@@ -60,9 +68,21 @@ class Source:
 
 
 _SCHOOL = ("os3_dig_svet", "os7_inf_prog", "gim1_rac_ikt")
+_HELD_LAWS = {"hr": "01|05|10", "sr": r"0\d[37]5"}
+_LAWS = {"hr": r"\d\d", "sr": r"0\d\d0|0171|0321|0767"}
+"""Numbers of the files: of Serbian laws, which are 800, a part; among them those on the subjects of
+the few Croatian ones."""
 _HELD_NOVELS = r"(?:HR037|HR015|SRP18690_\w+|SRP18520_\w+)"
 _UD = "UniversalDependencies/UD"
 _BABUSHKA, _NTREX = "clarinsi/babushka-bench", "MicrosoftTranslator/NTREX"
+
+
+def _law(language: str, held: bool) -> str:
+    """Pattern of the files that are held apart, or of the others."""
+    if held:
+        return rf"data/seed/(?:{_HELD_LAWS[language]})-.*\.json"
+    return rf"data/seed/(?!{_HELD_LAWS[language]})(?:{_LAWS[language]})-.*\.json"
+
 
 TEXTS = (
     Source(_BABUSHKA, "hr", "news", r"datasets/hr/hr500k/train\.txt", "lines"),
@@ -76,8 +96,18 @@ TEXTS = (
     *(Source(f"Petlja/{name}", "sr", "lessons", r"_sources/.*\.rst") for name in _SCHOOL),
     *(
         Source(f"microsoft/{name}", language, "lessons", rf"translations/{language}/.*\.md")
-        for name in ("IoT-For-Beginners", "edgeai-for-beginners")
+        for name in ("IoT-For-Beginners", "edgeai-for-beginners", "AZD-for-beginners")
         for language in ("hr", "sr")
+    ),
+    *(
+        Source(f"Ansvar-Systems/{name}-law-mcp", language, "law", _law(language, held), "law", held)
+        for language, name in (("hr", "Croatian"), ("sr", "Serbian"))
+        for held in (False, True)
+    ),
+    *(
+        Source("dadelani/sib-200", language, "encyclopaedia", rf"data/annotated/{code}/.*\.tsv",
+               "third", held=True)
+        for language, code in (("hr", "hrv_Latn"), ("sr", "srp_Cyrl"))
     ),
     Source(_NTREX, "hr", "news", r".*ref\.hrv\.txt", "lines", held=True),
     Source(_NTREX, "sr", "news", r".*ref\.srp-(?:Latn|Cyrl)\.txt", "lines", held=True),
@@ -154,6 +184,26 @@ def spoken(folder: Path, language: str) -> dict[str, float]:
     return {word: count / whole for word, count in counts.items()}
 
 
+def written(folder: Path, language: str) -> dict[str, float]:
+    """Words and their share of all words in news on the web. A word that is only met with a capital
+    is a name and left out."""
+    clone = _clone(folder, "unicode-org/unilex")
+    listed = _git(clone, "show", f"HEAD:data/frequency/{_WRITTEN[language]}.txt")
+    counts: dict[str, int] = defaultdict(int)
+    lower: set[str] = set()
+    for line in listed.splitlines():
+        word, _, count = line.partition("\t")
+        if word.isalpha() and count.isdigit():
+            counts[word.lower()] += int(count)
+            if word.islower():
+                lower.add(word)
+    whole = sum(counts[word] for word in lower)
+    return {word: counts[word] / whole for word in sorted(lower)}
+
+
+_WRITTEN = {"hr": "hr", "sr": "sr-Latn"}
+
+
 def _clone(folder: Path, repository: str) -> Path:
     base = folder / repository.replace("/", "+")
     for place in (base / "repo/.git", base / "repo", base / ".git", base):
@@ -193,6 +243,10 @@ def _paragraphs(raw: str, kind: str) -> Iterator[str]:
         parts = re.findall(r"^# text = (.*)", raw, re.MULTILINE)
     elif kind == "second":
         parts = [line.split("\t")[1] for line in raw.splitlines() if "\t" in line]
+    elif kind == "third":
+        parts = [line.split("\t")[2] for line in raw.splitlines()[1:] if line.count("\t") > 1]
+    elif kind == "law":
+        parts = [text for part in _json(raw) for text in re.split(r"\n\s*\n", part)]
     elif kind == "json":
         parts = [text for part in _json(raw) for text in part.split("\n")]
     elif kind == "tei":
@@ -208,7 +262,7 @@ def _paragraphs(raw: str, kind: str) -> Iterator[str]:
             yield text.replace("*", "").replace("_", " ")
 
 
-_WHOLE = frozenset({"lines", "second", "conllu"})
+_WHOLE = frozenset({"lines", "second", "third", "conllu"})
 """Kinds of which every line is known to be in the language."""
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.language_words import Entry, entries, yat
+from eval.language_dictionaries import Entry, entries, yat
 
 AFFIXES = """SET UTF-8
 FLAG {flag}

@@ -1,15 +1,17 @@
 """Which text of a repository the language model is trained on, and which is kept out."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from eval import language_texts
-from eval.language_texts import Source, running, spoken
+from eval.language_texts import Source, running, spoken, written
 
 PROSE = "Gradsko je vijeće prihvatilo prijedlog proračuna za sljedeću godinu i objavilo izvješće."
 OTHER = "Djeca su u srijedu poslije podne vidjela bijelu zvijezdu na sjeveru iznad rijeke i mora."
+BROKEN = OTHER.replace(" ", "\\n", 1)
 TREEBANK = "Ovih osam riječi stoji baš ovako u ispitnoj datoteci banke stabala i nigdje drugdje."
 
 
@@ -41,6 +43,8 @@ def _only(monkeypatch: pytest.MonkeyPatch, *sources: Source) -> None:
         ("lines", f"{PROSE}\n{OTHER}\n"),
         ("second", f"The council.\t{PROSE}\tby someone\nChildren.\t{OTHER}\n"),
         ("conllu", f"# text = {PROSE}\n1\tGradsko\n\n# text = {OTHER}\n"),
+        ("third", f"id\tkind\ttext\n1\tx\t{PROSE}\n2\ty\t{OTHER}\n"),
+        ("law", f'{{\n"title": "Zakon", "content": "{PROSE}\\n\\n{BROKEN}"}}'),
         ("json", f'{{\n"id": "x", "list": [{{"content": "{PROSE}\\n{OTHER}", "url": "a b"}}]}}'),
         ("tei", f"<title>t</title><body><p>{PROSE}</p>\n<p><hi>{OTHER}</hi></p></body>"),
         ("markup", f"---\ntitle: x\n---\n# {PROSE}\n\n```python\nprint('a')\n```\n\n* {OTHER}\n"),
@@ -104,6 +108,25 @@ def test_spoken_words_have_their_share(folder: Path) -> None:
     files = {"content/2018/sr/sr_50k.txt": "да 30\nda 30\ne-mail 7\ngde 40\n"}
     _clone(folder, "hermitdave/FrequencyWords", files)
     assert spoken(folder, "sr") == {"da": 0.6, "gde": 0.4}
+
+
+def test_written_words_have_their_share_and_names_are_left_out(folder: Path) -> None:
+    listed = (
+        "Form\tFrequency\n\n# Corpus-Size: 9\n\ndan\t30\nDan\t10\nBeograd\t50\nA1\t7\nnoć\t40\n"
+    )
+    files = {"data/frequency/sr-Latn.txt": listed, "data/frequency/hr.txt": "tjedan\t5\n"}
+    _clone(folder, "unicode-org/unilex", files)
+    assert written(folder, "sr") == {"dan": 0.5, "noć": 0.5}
+    assert written(folder, "hr") == {"tjedan": 1.0}
+
+
+def test_no_law_is_trained_on_and_held_apart() -> None:
+    laws = [source for source in language_texts.TEXTS if source.genre == "law"]
+    for number in range(1000):
+        name = f"data/seed/{number:04}-zakon.json"
+        taken = [s for s in laws if s.language == "sr" and re.fullmatch(s.files, name)]
+        assert len(taken) < 2
+    assert {(s.language, s.held) for s in laws} == {(c, h) for c in ("hr", "sr") for h in (0, 1)}
 
 
 def test_no_source_of_the_check_is_trained_on() -> None:

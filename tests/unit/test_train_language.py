@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval import language_texts, train_language
+from eval import language_texts
 from eval.language_words import fit, left_out
-from eval.train_language import GENRES, Recipe, Texts, averaged, drawn_speech, examples
+from eval.train_language import GENRES, Recipe, Texts, averaged, examples, speech
 from eval.train_language import fit as trained
 
 RECIPE = Recipe(each=60, drawn=0.3, shared=0.0, shortest=30, bare=0.0, rate=0.2, running=0.4)
@@ -54,15 +54,7 @@ def test_words_of_the_other_language_are_taken_out_of_subtitles(
         "sr": {"djeca": 0.022, "deca": 0.078, "je": 0.9},
     }
     monkeypatch.setattr(language_texts, "spoken", lambda _, code: heard[code])
-    tables: list[dict[str, float]] = []
-
-    def kept(table: dict[str, float], *, masked: bool) -> None:
-        assert masked
-        tables.append(table)
-
-    monkeypatch.setattr(train_language, "_drawn", kept)
-    drawn_speech(tmp_path)
-    croatian, serbian = tables
+    croatian, serbian = (speech(tmp_path)[code] for code in ("hr", "sr"))
     assert croatian["djeca"] == pytest.approx(0.1)
     assert serbian["deca"] == pytest.approx(0.1)
     assert croatian["deca"] < 0.001
