@@ -5,6 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -23,6 +24,8 @@ from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_chunks import unfold, unfold_diagrams
 from services.converter.parsing.word_numbers import name_headings, write_labels
+from services.converter.parsing.word_symbols import name_symbols
+from services.converter.parsing.word_wrappers import link_fields, open_wrappers
 from services.converter.parsing.wordml import (
     Styles,
     W,
@@ -39,6 +42,9 @@ from services.converter.parsing.xml_paths import Paths
 from services.converter.settings import ParseOptions
 
 _DOCUMENT, _NOTES, _STYLES = "word/document.xml", "word/footnotes.xml", "word/styles.xml"
+_RELATIONS = "word/_rels/document.xml.rels"
+_HYPERLINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
+_RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 _NEEDED = re.compile(
     r"\[Content_Types\]\.xml|_rels/\.rels|word/_rels/document\.xml\.rels"
     r"|word/(?:document|styles|numbering|footnotes|endnotes)\.xml"
@@ -68,12 +74,17 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         styles = part(archive, _STYLES)
         name_headings(styles)
         paths = Paths(root, _PLACES)
+        name_symbols(root)
+        taken = open_wrappers(root)
+        links = link_fields(root) if _RELATIONS in archive.names else {}
         chunks = _unfold_chunks(archive, root, styles)
         write_labels(root, styles, part(archive, "word/numbering.xml"))
-        known, hidden, footnotes = Styles(styles), list[HiddenText](), dict[str, str]()
+        known, hidden, footnotes = Styles(styles), taken, dict[str, str]()
         for name in ("footnote", "endnote"):
             beside = part(archive, f"word/{name}s.xml")
             if beside is not None:
+                name_symbols(beside)
+                hidden += open_wrappers(beside)
                 hidden += clean_part(beside, known)
                 footnotes |= notes(beside, name)
         hidden += clean(root, known, footnotes)
@@ -84,6 +95,8 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         marks = Marks()
         _mark(root, paths, chunks, marks)
         changed = {_DOCUMENT: root} if styles is None else {_DOCUMENT: root, _STYLES: styles}
+        if _RELATIONS in archive.names:
+            changed[_RELATIONS] = _with_links(part(archive, _RELATIONS), links)
         content = whole_copy(
             archive,
             {
@@ -110,6 +123,22 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         markdown=markdown, hidden=tuple(dict.fromkeys(hidden)), meta=meta, spans=spans
     )
     return Parse(document, warnings, files=tuple(files))
+
+
+def _with_links(relations: Any, links: dict[str, str]) -> Any:
+    """The relations of the document, and those of links that were fields; docling would give up
+    at an address that is none."""
+    for key, address in links.items():
+        etree.SubElement(
+            relations, _RELATION, Id=key, Type=_HYPERLINK, Target=address,
+            TargetMode="External",
+        )  # fmt: skip
+    for relation in relations:
+        try:
+            urlsplit(relation.get("Target") or "")
+        except ValueError:
+            relation.set("Target", "#")
+    return relations
 
 
 def _mark(root: Any, paths: Paths, chunks: dict[Any, str], marks: Marks) -> None:

@@ -16,6 +16,7 @@ _HEADING_NAMES = re.compile(
     r"[ _]*([1-9])\s*",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DIGITS = re.compile(r"[\d.\s]*")
 _WORDS = re.compile(r"§|[^\W\d_]{3,}")
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -39,6 +40,34 @@ def name_headings(styles: Any | None) -> None:
         match = _HEADING_NAMES.fullmatch(value(style, "name") or "")
         if name is not None and match and style.get(W + "type") == "paragraph":
             name.set(W + "val", f"heading {match[1]}")
+    _inherit_outlines(styles)
+
+
+def _inherit_outlines(styles: Any | None) -> None:
+    """Tell of every style that is based on a heading's what it inherits: docling does not look."""
+    by_id = {} if styles is None else {s.get(W + "styleId"): s for s in styles.iter(W + "style")}
+    for style in by_id.values():
+        name = value(style, "name") or ""
+        told = style.find(f"{W}pPr/{W}outlineLvl")
+        if style.get(W + "type") != "paragraph" or told is not None or _NAMED.fullmatch(name):
+            continue
+        level = _inherited(style, by_id)
+        if level is not None:
+            properties = style.find(W + "pPr")
+            if properties is None:
+                properties = etree.SubElement(style, W + "pPr")
+            etree.SubElement(properties, W + "outlineLvl").set(W + "val", level)
+
+
+def _inherited(style: Any, by_id: dict[str, Any]) -> str | None:
+    seen = [style]
+    while (base := by_id.get(value(seen[-1], "basedOn") or "")) is not None and base not in seen:
+        level = value(base.find(W + "pPr"), "outlineLvl")
+        named = _NAMED.fullmatch(value(base, "name") or "")
+        if level or named:
+            return level or str(int(named[1]) - 1 if named else 0)
+        seen.append(base)
+    return None
 
 
 def write_labels(root: Any, styles: Any | None, numbering: Any | None) -> None:

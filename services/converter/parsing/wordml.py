@@ -58,6 +58,8 @@ def parse_xml(data: bytes) -> Any:
         resolve_entities=False,
         no_network=True,
         huge_tree=False,
+        # An id that is there twice makes no other text; office programs read such files, too.
+        collect_ids=False,
         remove_comments=True,
         remove_pis=True,
     )

@@ -361,3 +361,128 @@ def test_heads_feet_and_comments_are_told_once_and_not_read_by_docling(
     assert {("comment", "a comment"), ("notes", "a head")} <= {
         (hidden.kind, hidden.text) for hidden in parsed.hidden
     }
+
+
+W_NS = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def inserted(kind: str, text: str) -> Any:
+    """A run in a wrapper."""
+    run = f"<w:r><w:t>{text}</w:t></w:r>"
+    content = f"<w:sdtContent>{run}</w:sdtContent>" if kind == "sdt" else run
+    return etree.fromstring(f"<w:{kind} {W_NS}>{content}</w:{kind}>")
+
+
+@pytest.mark.parametrize("kind", ["ins", "smartTag", "customXml", "dir", "bdo", "moveTo", "sdt"])
+def test_what_is_wrapped_around_words_is_open_in_text_and_in_cells(
+    tmp_path: Path, kind: str
+) -> None:
+    document = docx.Document()
+    document.add_paragraph("Der ")._p.append(inserted(kind, "Vertrag"))
+    table = document.add_table(1, 2)
+    table.cell(0, 1).text = "x"
+    cell = table.cell(0, 0).paragraphs[0]
+    cell.add_run("Die ")
+    cell._p.append(inserted(kind, "Frist"))
+    markdown = parse(document, tmp_path).document.markdown
+    assert "Der Vertrag" in markdown
+    assert "| Die Frist | x |" in markdown
+
+
+def test_controls_around_rows_and_cells_and_tables_are_open(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(2, 2)
+    for number, cell in enumerate(table._cells):
+        cell.text = f"c{number}"
+    for around in (table.rows[1]._tr, table.cell(0, 1)._tc, table._tbl):
+        control = etree.fromstring(f"<w:sdt {W_NS}><w:sdtContent/></w:sdt>")
+        around.addprevious(control)
+        control[0].append(around)
+    assert "| c0 | c1 |\n| - | - |\n| c2 | c3 |" in parse(document, tmp_path).document.markdown
+
+
+def test_a_deleted_row_is_no_row(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(2, 2)
+    for cell, text in zip(table._cells, ("stays", "x", "goes", "y"), strict=True):
+        cell.text = text
+    properties = table.rows[1]._tr.get_or_add_trPr()
+    properties.append(element("w:del", id="1", author="a"))
+    found = parse(document, tmp_path).document
+    assert found.markdown.strip() == "| stays | x |\n| - | - |"
+    assert ("tracked-change", "goes y") in [(h.kind, h.text) for h in found.hidden]
+
+
+def field(code: str, text: str) -> list[Any]:
+    """The runs of a field."""
+    parts = (
+        '<w:fldChar w:fldCharType="begin"/>', f"<w:instrText>{code}</w:instrText>",
+        '<w:fldChar w:fldCharType="separate"/>', f"<w:t>{text}</w:t>",
+        '<w:fldChar w:fldCharType="end"/>',
+    )  # fmt: skip
+    return [etree.fromstring(f"<w:r {W_NS}>{part}</w:r>") for part in parts]
+
+
+def test_a_field_that_leads_outside_is_a_link(tmp_path: Path) -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph("See ")._p
+    for run in field('HYPERLINK "https://a.example/x" \\l "y"', "the law"):
+        paragraph.append(run)
+    for run in field('HYPERLINK \\l "bookmark"', "here"):
+        paragraph.append(run)
+    simple = document.add_paragraph("Or ")._p
+    simple.append(
+        etree.fromstring(
+            f"<w:fldSimple {W_NS} w:instr=' HYPERLINK \"https://b.example\" '>"
+            "<w:r><w:t>that</w:t></w:r></w:fldSimple>"
+        )
+    )
+    markdown = parse(document, tmp_path).document.markdown
+    assert "[the law](https://a.example/x#y)" in markdown
+    assert "[that](https://b.example/)" in markdown
+    assert "here" in markdown and "bookmark" not in markdown
+
+
+def test_signs_of_symbol_fonts_are_characters(tmp_path: Path) -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph("A")
+    for font, code in (("Symbol", "F061"), ("Wingdings", "F0E0"), ("Webdings", "F061")):
+        sign = etree.fromstring(f'<w:r {W_NS}><w:sym w:font="{font}" w:char="{code}"/></w:r>')
+        paragraph._p.append(sign)
+    paragraph.add_run("\uf0b3x").font.name = "Symbol"
+    assert parse(document, tmp_path).document.markdown == "Aα→≥x"
+
+
+def test_a_style_based_on_that_of_headings_makes_headings(tmp_path: Path) -> None:
+    document = docx.Document()
+    red = document.styles.add_style("RedHeading2", WD_STYLE_TYPE.PARAGRAPH)
+    red.base_style = document.styles["Heading 2"]
+    redder = document.styles.add_style("Redder", WD_STYLE_TYPE.PARAGRAPH)
+    redder.base_style = red
+    document.add_heading("Teil", 1)
+    document.add_paragraph("Frist", style="RedHeading2")
+    document.add_paragraph("Form", style="Redder")
+    markdown = parse(document, tmp_path).document.markdown
+    levels = [line.split(" ") for line in markdown.split("\n") if line.startswith("#")]
+    assert [text for _, text in levels] == ["Teil", "Frist", "Form"]
+    assert len(levels[1][0]) == len(levels[2][0]) == len(levels[0][0]) + 1
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "https://[", "mailto:", "http://a b/|c", "https://%"]
+)
+def test_a_field_that_leads_nowhere_is_text(tmp_path: Path, address: str) -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph("See ")._p
+    for run in field(f'HYPERLINK "{address}"', "the law"):
+        paragraph.append(run)
+    assert "the law" in parse(document, tmp_path).document.markdown
+
+
+def test_a_link_that_leads_nowhere_is_text(tmp_path: Path) -> None:
+    document = docx.Document()
+    key = document.part.relate_to("https://[", RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+    link = etree.fromstring(f"<w:hyperlink {W_NS}><w:r><w:t>the law</w:t></w:r></w:hyperlink>")
+    link.set(qn("r:id"), key)
+    document.add_paragraph("See ")._p.append(link)
+    assert "the law" in parse(document, tmp_path).document.markdown

@@ -1,0 +1,129 @@
+"""What Word wraps around text, rows and cells, opened: docling passes over some of it, and over
+all of it within tables.
+"""
+
+import re
+from typing import Any
+
+from lxml import etree
+
+from contracts.artifacts import HiddenText
+from services.converter.parsing.wordml import W, text_of
+
+_ALWAYS = frozenset(W + name for name in ("ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
+_PROPERTIES = frozenset(W + name for name in ("rPr", "trPr", "tcPr", "numPr", "pPr", "sectPr"))
+_LINE = frozenset({W + "p", W + "hyperlink"})
+_R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_LINK = re.compile(
+    r"\s*HYPERLINK\s+(?:\\[not]\s+)*\"([^\"]+)\"(?:\s+\\l\s+\"([^\"]+)\")?", re.IGNORECASE
+)
+_OUTSIDE = re.compile(r"(?:https?|mailto|ftp):", re.IGNORECASE)
+
+
+def open_wrappers(root: Any) -> list[HiddenText]:
+    """Put content in the place of what is wrapped around it; in place.
+
+    Opened are insertions, smart tags, custom XML, turns of direction, and the controls of forms
+    but those within a line of text outside of tables. Rows that were deleted go, and are returned.
+    """
+    hidden = _take_deleted_rows(root)
+    for wrapper in list(root.iter(*_ALWAYS)):
+        parent = wrapper.getparent()
+        if parent is not None and parent.tag not in _PROPERTIES:
+            _open(wrapper, wrapper)
+    for control in list(root.iter(W + "sdt")):
+        content = control.find(W + "sdtContent")
+        in_line = control.getparent().tag in _LINE
+        if content is not None and (not in_line or _in_table(control)):
+            _open(control, content)
+    return hidden
+
+
+def _in_table(element: Any) -> bool:
+    return next(element.iterancestors(W + "tc"), None) is not None
+
+
+def _open(wrapper: Any, content: Any) -> None:
+    for child in list(content):
+        wrapper.addprevious(child)
+    wrapper.getparent().remove(wrapper)
+
+
+def _take_deleted_rows(root: Any) -> list[HiddenText]:
+    hidden: list[HiddenText] = []
+    for row in list(root.iter(W + "tr")):
+        properties = row.find(W + "trPr")
+        table = row.getparent()
+        if properties is None or properties.find(W + "del") is None or table is None:
+            continue
+        text = text_of(row)
+        hidden += [HiddenText(kind="tracked-change", text=text)] if text else []
+        table.remove(row)
+        if table.tag == W + "tbl" and next(table.iter(W + "tr"), None) is None:
+            table.getparent().remove(table)
+    return hidden
+
+
+def link_fields(root: Any) -> dict[str, str]:
+    """Make links of the fields that lead to an address outside; in place.
+
+    Returns:
+        The address of each new relation, by its id.
+    """
+    found: dict[str, str] = {}
+    for field in list(root.iter(W + "fldSimple")):
+        address = _address(field.get(W + "instr") or "")
+        if address:
+            _wrap(list(field), _new(found, address))
+            _open(field, field)
+    for paragraph in list(root.iter(W + "p")):
+        _link_runs(paragraph, found)
+    return found
+
+
+def _link_runs(paragraph: Any, found: dict[str, str]) -> None:
+    """Fields whose begin, code and result are runs of one paragraph."""
+    code: str | None = None
+    shown: list[Any] | None = None
+    depth = 0
+    for run in list(paragraph.findall(W + "r")):
+        mark = run.find(W + "fldChar")
+        kind = None if mark is None else mark.get(W + "fldCharType")
+        if kind == "begin":
+            depth += 1
+            code, shown = ("", None) if depth == 1 else (code, shown)
+        elif kind == "separate" and depth == 1:
+            shown = []
+        elif kind == "end":
+            depth = max(0, depth - 1)
+            if depth == 0:
+                address = _address(code or "")
+                if address and shown:
+                    _wrap(shown, _new(found, address))
+                code = shown = None
+        elif shown is not None:
+            shown.append(run)
+        elif code is not None and depth == 1:
+            code += "".join(text.text or "" for text in run.iter(W + "instrText"))
+
+
+def _address(code: str) -> str:
+    match = _LINK.match(code)
+    if match is None or not _OUTSIDE.match(match[1].strip()):
+        return ""
+    return match[1].strip() + (f"#{match[2].strip()}" if match[2] else "")
+
+
+def _new(found: dict[str, str], address: str) -> str:
+    key = f"rIdField{len(found) + 1}"
+    found[key] = address
+    return key
+
+
+def _wrap(runs: list[Any], key: str) -> None:
+    if not runs:
+        return
+    link = etree.Element(W + "hyperlink")
+    link.set(_R_ID, key)
+    runs[0].addprevious(link)
+    link.extend(runs)
