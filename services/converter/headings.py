@@ -22,7 +22,7 @@ _UNITS: tuple[tuple[int, str], ...] = (
     (3, "chapter|kapitel|hauptstück|глава|поглавље|поглавје|poglavlje|poglavje|glava"),
     (4, "section|abschnitt|раздел|секция|секција|одељак|одјељак|одсек|одсјек|оддел|отсек|одделок|"
         "odjeljak|odeljak|odsjek|odsek|oddelek"),
-    (5, "subsection|unterabschnitt|подраздел|пододдел|пододељак|подсекција|pododjeljak|"
+    (5, "subsection|unterabschnitt|untertitel|подраздел|пододдел|пододељак|подсекција|pododjeljak|"
         "pododeljak|pododsek|pododdelek|titelabschnitt"),
     (6, r"article|artikel|art\.?|статья|член|чл\.|члан|članak|clanak|čl\.|član|clan|člen"),
     (7, "§{1,2}|параграф"),
@@ -69,6 +69,7 @@ _END = r"(?![^\W_])"
 
 def _ordinal_values() -> dict[str, int]:
     values: dict[str, int] = {}
+    values |= dict.fromkeys(("siebente", "siebenter", "siebentes"), 7)
     for stems, endings in _ORDINALS:
         for value, stem in enumerate(stems.split(), start=1):
             for ending in endings.split("|"):
@@ -99,14 +100,14 @@ _MARK = re.compile(
 )
 # `1. Section` is an item of a list in English, so not every word may come second.
 _SECOND = _longest_first(
-    "buch|knjiga|teil|дел|део|dio|deo|del|titel|naslov|наслов|kapitel|hauptstück|глава|поглавље|"
+    "buch|knjiga|teil|дел|део|dio|deo|del|titel|untertitel|naslov|наслов|kapitel|hauptstück|глава|поглавље|"
     "поглавје|poglavlje|poglavje|glava|abschnitt|раздел|одељак|оддел|odjeljak|odeljak|oddelek|"
     "odsjek|odsek|unterabschnitt|pododdelek|artikel|член|члан|članak|član|člen"
 )
 _SECOND_TO_WORDS = _longest_first(f"{_SECOND}|book|part|chapter|title|section|часть|част|дял|книга")
 _NUMBER_FIRST = re.compile(
     rf"(?:(?:(?P<figure>{_FIGURE}{_PARTED})|(?P<roman>{_ROMAN}))(?:\.\s*|(?<=[a-zа-я])\s+)"
-    rf"(?P<word>(?i:{_SECOND}))"
+    rf"(?P<word>(?i:{_SECOND}))(?!\s+\d)"
     rf"|(?P<ordinal>(?i:{_ORDINAL}))\s+(?P<other>(?i:{_SECOND_TO_WORDS}))){_END}"
 )
 _SOLE = re.compile(

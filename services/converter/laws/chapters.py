@@ -22,11 +22,11 @@ from services.converter.laws.items import (
     is_title,
     known_and_bare,
 )
-from services.converter.laws.page import Page
+from services.converter.laws.page import Page, goes_on
 from services.converter.sequence import chain
 
 _SUB_NUMBER = re.compile(
-    r"(?:(\d{1,2}(?:\.\d{1,2}){0,3})\.?|([A-ZА-Я])\.)\s+(?:[-–—]\s+)?(?=[^\W\d_a-zа-я])"
+    r"(?:(\d{1,2}\.|\d{1,2}(?:\.\d{1,2}){1,3}\.?)|([A-ZА-Я])\.)\s+(?:[-–—]\s+)?(?=[^\W\d_])"
 )
 _OF_NUMBERS = "IVXLCDMІХМС0123456789"
 _FEWEST = 2
@@ -71,11 +71,9 @@ def sub_chapters(page: Page, items: Sequence[Item], taken: Collection[int]) -> l
         if not parts or not free or page.lines[number].code or not page.opens(number):
             continue
         known, bare = known_and_bare(page.lines[number])
-        if (
-            _is_short_title(bare.text)
-            and _leads(page, number, starts)
-            and not _in_list(page, number)
-        ):
+        ends = not page.text(number + 1) or number + 1 in starts or page.dense
+        fits = ends and _is_short_title(bare.text) and not _in_list(page, number)
+        if fits and _leads(page, number, starts):
             kind = "letter" if bare.text[0].isalpha() else f"number-{len(parts)}"
             rank = 5 if kind == "letter" else 4
             mark = Mark(kind, rank, parts[-1], "", len(bare.text), len(bare.text))
@@ -92,7 +90,10 @@ def _in_list(page: Page, number: int) -> bool:
 
 
 def _is_short_title(text: str) -> bool:
-    return len(text) <= SHORT and text[-1] not in ".,;:" and legal_mark(text) is None
+    match = _SUB_NUMBER.match(text)
+    title = text[match.end() if match else 0 :]
+    ends = text[-1] not in ".,;:" and not goes_on(text)
+    return len(text) <= SHORT and title[0].isupper() and ends and legal_mark(text) is None
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -100,7 +101,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     match = _SUB_NUMBER.match(text)
     if match is None:
         return ()
-    return (ord(match[2]),) if match[2] else tuple(map(int, match[1].split(".")))
+    return (ord(match[2]),) if match[2] else tuple(map(int, match[1].rstrip(".").split(".")))
 
 
 def _counting(found: Sequence[tuple[Item, tuple[int, ...]]]) -> list[Item]:

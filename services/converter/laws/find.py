@@ -218,12 +218,22 @@ def _in_gaps(page: Page, found: list[Item], heads: list[Item]) -> list[Item]:
         if item.line in taken or above == 0 or not page.opens(item.line):
             continue
         same_form = not dotted or item.bare.text[item.mark.end - 1] == "."
-        if same_form and _fits(item, heads[above - 1], heads[above : above + 1]):
+        if (
+            same_form
+            and _begins_title(item)
+            and _fits(item, heads[above - 1], heads[above : above + 1])
+        ):
             gaps.append(item)
             text = item.bare.text
             long = len(text) > (LONGEST_TITLE if text[-1] == "." else 2 * LONGEST_TITLE)
             item.form, item.run_in = ("sentence", True) if long else ("titled", False)
     return gaps
+
+
+def _begins_title(item: Item) -> bool:
+    """Whether what follows the number starts with a capital, and is no item of a list."""
+    rest = item.bare.text[item.mark.title :]
+    return not rest[0].islower() and rest[-1] not in ",;:"
 
 
 def _fits(item: Item, before: Item, after: list[Item]) -> bool:

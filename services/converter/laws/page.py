@@ -28,13 +28,16 @@ def goes_on(text: str) -> bool:
 class Page:
     """A text in canonical form.
 
-    `indented`: an indent means nothing, as in plain text; `quoted`: lines of another law.
+    `indented`: an indent means nothing, as in plain text; `quoted`: lines of another law;
+    `dense`: a line is a paragraph, with hardly a blank one between.
     """
 
     def __init__(self, lines: Sequence[Line], *, indented: bool) -> None:
         self.lines = lines
         self.indented = indented
         self._wide = self._width()
+        blank = sum(not line.text for line in lines)
+        self.dense = blank * 8 < len(lines) and not self._wide
         self.quoted = quoted_lines(["" if line.code else line.text for line in lines])
 
     def text(self, number: int) -> str:

@@ -114,6 +114,12 @@ CASES = {
             "Article 3 Rules", TEXT),
         ["# Article 1 Fees", "# Article 2 Hours", "# Article 3 Rules"],
     ),
+    "items of a list that name articles": (
+        law("§ 1 Gebühren", "Es gelten:", "1.  Artikel 9 Abs. 1, Artikel 24 und",
+            "2.  Artikel 6 Abs. 2", "§ 2 Zeiten", TEXT, "§ 3 Regeln", TEXT, "Es sind anzugeben:",
+            "1.  Gefahr im Verzug ist oder", "2.  über Fragen im Gesetz"),
+        ["# § 1 Gebühren", "# § 2 Zeiten", "# § 3 Regeln"],
+    ),
     "a blank before the full stop of a number": (
         "Чл. 1 . (1) Кметът решава.\nЧл. 2 . (1) Съветът заседава.\nЧл. 3 . Има такси.",
         ["# Чл. 1 .", "# Чл. 2 .", "# Чл. 3 ."],
