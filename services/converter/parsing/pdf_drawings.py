@@ -104,7 +104,7 @@ def _path(item: Any, matrix: Any, shown: Shown) -> tuple[list[Box], int]:
     for outline, curves in _outlines(item, whole):
         strokes += curves
         box = _box(outline, shown)
-        if max(box.right - box.left, box.bottom - box.top) <= _TICK_BOX and len(outline) > 3:
+        if _is_tick_box(box) and len(outline) > 3:
             continue
         if not stroke.value or _is_thin(box):
             # A line may be drawn as a long and narrow area.
@@ -117,6 +117,12 @@ def _path(item: Any, matrix: Any, shown: Shown) -> tuple[list[Box], int]:
             elif max(line.right - line.left, line.bottom - line.top) >= _LEAST_LENGTH:
                 rules.append(line)
     return rules, min(strokes, _MOST_STROKES)
+
+
+def _is_tick_box(box: Box) -> bool:
+    """As wide as it is high, nearly; a short rule may be a narrow box."""
+    sides = sorted((box.right - box.left, box.bottom - box.top))
+    return sides[0] > _THIN and sides[1] <= _TICK_BOX
 
 
 def _is_thin(box: Box) -> bool:

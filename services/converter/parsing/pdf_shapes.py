@@ -62,7 +62,10 @@ def join_words(words: Iterable[Word], touch: float = 0.12) -> str:
     ordered = list(_in_reading_order(list(words)))
     touch = min(touch, _CLOSE * _usual_gap(ordered))
     for word in ordered:
-        if before is not None and _apart(before, word) > touch * min(word.size, before.size):
+        if before is not None and (
+            _apart(before, word) > touch * min(word.size, before.size)
+            or _printed_over(before, word)
+        ):
             text += " "
         text += word.text
         before = word
@@ -79,6 +82,13 @@ def _usual_gap(words: Sequence[Word]) -> float:
 
 def _apart(a: Word, b: Word) -> float:
     return max(b.left - a.right, a.left - b.right)
+
+
+def _printed_over(a: Word, b: Word) -> bool:
+    """Words that lie over one another are no pieces of one, as an accent and its letter are."""
+    common = min(a.right, b.right) - max(a.left, b.left)
+    over = common > 0.5 * min(a.right - a.left, b.right - b.left)
+    return over and a.text[-1:].isalnum() and b.text[:1].isalnum()
 
 
 def _in_reading_order(words: list[Word]) -> Iterable[Word]:

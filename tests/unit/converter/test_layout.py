@@ -334,7 +334,10 @@ def test_no_word_of_a_page_is_lost_or_doubled(words: list[Word], rules: list[Rul
     found: list[str] = []
     for block in blocks_of_page(words, rules):
         if block.table is not None:
-            found += [t for cell in block.table.cells for t in cell.text.split()]
+            for cell in block.table.cells:
+                found += [w.text for w in cell.words]
+                letters = "".join(w.text for w in cell.words)
+                assert sorted(cell.text.replace(" ", "")) == sorted(letters)
         found += [w.text for one in block.lines for w in one.words]
     assert len(found) <= len(words)
     assert set(found) == {text for text, _, _ in placed}
