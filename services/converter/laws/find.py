@@ -233,7 +233,7 @@ def _in_gaps(page: Page, found: list[Item], heads: list[Item]) -> list[Item]:
 def _begins_title(item: Item) -> bool:
     """Whether what follows the number starts with a capital, and is no item of a list."""
     rest = item.bare.text[item.mark.title :]
-    return not rest[0].islower() and rest[-1] not in ",;:"
+    return not rest[:1].islower() and rest[-1:] not in {"", ",", ";", ":"}
 
 
 def _fits(item: Item, before: Item, after: list[Item]) -> bool:

@@ -120,6 +120,11 @@ CASES = {
             "1.  Gefahr im Verzug ist oder", "2.  über Fragen im Gesetz"),
         ["# § 1 Gebühren", "# § 2 Zeiten", "# § 3 Regeln"],
     ),
+    "a label amid a sentence, where a number is missing": (
+        law("Статья 1. Обман", TEXT, "Статья 3. Подлог", TEXT + "\nСтатья 4.\nоб этом говорит.",
+            "Статья 5. Кража", TEXT, "Статья 6. Утрата", TEXT),
+        ["# Статья 1. Обман", "# Статья 3. Подлог", "# Статья 5. Кража", "# Статья 6. Утрата"],
+    ),
     "a blank before the full stop of a number": (
         "Чл. 1 . (1) Кметът решава.\nЧл. 2 . (1) Съветът заседава.\nЧл. 3 . Има такси.",
         ["# Чл. 1 .", "# Чл. 2 .", "# Чл. 3 ."],
