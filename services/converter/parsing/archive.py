@@ -57,7 +57,10 @@ class Archive:
         except Refusal:
             self._zip.close()
             raise
-        self.names = [info.filename for info in self._zip.infolist()]
+        # Some programs write the separators of Windows.
+        self._entries = {info.filename.replace("\\", "/"): info for info in self._zip.infolist()}
+        self.names = list(self._entries)
+        self._by_lower = {name.lower(): name for name in reversed(self.names)}
 
     def _opened(self, path: Path, options: ParseOptions) -> zipfile.ZipFile:
         try:
@@ -74,6 +77,11 @@ class Archive:
             raise Refusal("corrupt-document", "not a readable zip container")
         self.is_cut = True
         return zipfile.ZipFile(whole)
+
+    def actual(self, name: str) -> str:
+        """The entry that another one means by `name`: upper and lower case are the same to the
+        programs that write such files. `name` itself if there is none."""
+        return name if name in self._entries else self._by_lower.get(name.lower(), name)
 
     def miss(self, name: str) -> None:
         """Note that an entry was left out since it cannot be read."""
@@ -131,9 +139,9 @@ class Archive:
         Raises:
             Refusal: `corrupt-document`, `decompression-bomb`.
         """
-        if name not in self.names:
+        info = self._entries.get(name)
+        if info is None:
             return
-        info = self._zip.getinfo(name)
         size = 0
         try:
             with self._zip.open(info) as entry:

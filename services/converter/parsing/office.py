@@ -141,7 +141,7 @@ def relations(archive: Archive, name: str) -> list[Relation]:
             continue
         path = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
         kind = (element.get("Type") or "").rpartition("/")[2]
-        found.append(Relation(element.get("Id") or "", kind, path))
+        found.append(Relation(element.get("Id") or "", kind, archive.actual(path)))
     return found
 
 

@@ -68,14 +68,34 @@ def _opened(path: Path) -> Any:
     from xlrd.compdoc import CompDocError
 
     try:
-        return xlrd.open_workbook(
-            str(path), logfile=StringIO(), formatting_info=True, ragged_rows=True
-        )
+        try:
+            return _book(filename=str(path))
+        except CompDocError:
+            # A table of sectors that contradicts itself: the sheets may be whole.
+            return _book(file_contents=_stream(path))
     except xlrd.XLRDError as error:
         if "encrypted" in str(error).lower():
             raise Refusal("encrypted-document", "the document is protected by a password") from None
         raise Refusal("corrupt-document", "the workbook cannot be read") from error
     except (CompDocError, *_DAMAGE) as error:
+        raise Refusal("corrupt-document", "the workbook is damaged") from error
+
+
+def _book(**source: Any) -> Any:
+    import xlrd
+
+    return xlrd.open_workbook(logfile=StringIO(), formatting_info=True, ragged_rows=True, **source)
+
+
+def _stream(path: Path) -> bytes:
+    """The workbook out of its container, as another library finds it."""
+    import olefile
+
+    try:
+        with olefile.OleFileIO(str(path)) as container:
+            name = next(one for one in ("Workbook", "Book") if container.exists(one))
+            return bytes(container.openstream(name).read())
+    except (OSError, StopIteration) as error:
         raise Refusal("corrupt-document", "the workbook is damaged") from error
 
 
@@ -151,7 +171,7 @@ def _text(book: Any, cell: Any) -> str:
             return str(cell.value)
         case xlrd.XL_CELL_NUMBER | xlrd.XL_CELL_DATE:
             form = book.format_map.get(book.xf_list[cell.xf_index].format_key)
-            code = form.format_str if form is not None else "General"
+            code = (form.format_str if form is not None else "") or "General"
             return shower(code[:200], from_1904=bool(book.datemode))(float(cell.value))
         case xlrd.XL_CELL_BOOLEAN:
             return "TRUE" if cell.value else "FALSE"

@@ -78,3 +78,16 @@ def test_a_truncated_archive_is_corrupt(tmp_path: Path, cut: int) -> None:
 def test_an_encrypted_office_file_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(OLE_MAGIC + bytes(600))
     assert code_of(tmp_path / "a") == "encrypted-document"
+
+
+def test_separators_of_windows_part_folders(tmp_path: Path) -> None:
+    with Archive(zipped(tmp_path / "a", {"xl\\b\\c.xml": b"abc"}), OPTIONS) as archive:
+        assert archive.names == ["xl/b/c.xml"]
+        assert archive.read("xl/b/c.xml") == b"abc"
+
+
+def test_upper_and_lower_case_mean_the_same_entry(tmp_path: Path) -> None:
+    entries = {"xl/SharedStrings.xml": b"1", "A": b"2", "a": b"3"}
+    with Archive(zipped(tmp_path / "a", entries), OPTIONS) as archive:
+        assert archive.actual("xl/sharedStrings.xml") == "xl/SharedStrings.xml"
+        assert [archive.actual(name) for name in ("A", "a", "b")] == ["A", "a", "b"]

@@ -3,6 +3,7 @@
 import copy
 import io
 import re
+import struct
 import zipfile
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -414,3 +415,31 @@ def test_a_truncated_old_workbook_is_corrupt(tmp_path: Path, keep: float) -> Non
     with pytest.raises(Refusal) as refused:
         parse_xls(path, OPTIONS)
     assert refused.value.code == "corrupt-document"
+
+
+def test_an_old_workbook_whose_table_of_sectors_contradicts_itself_is_read(tmp_path: Path) -> None:
+    path = old_book(tmp_path)
+    whole = parse_xls(path, OPTIONS).document
+    data = bytearray(path.read_bytes())
+    table = (struct.unpack_from("<I", data, 76)[0] + 1) * 512
+    folder = struct.unpack_from("<I", data, 48)[0]
+    name = "Workbook".encode("utf-16-le")
+    last = struct.unpack_from("<I", data, data.index(name, (folder + 1) * 512) + 116)[0]
+    while (following := struct.unpack_from("<i", data, table + 4 * last)[0]) >= 0:
+        last = following
+    # The workbook goes on in the list of what the container holds.
+    struct.pack_into("<I", data, table + 4 * last, folder)
+    path.write_bytes(data)
+    assert parse_xls(path, OPTIONS).document.markdown == whole.markdown
+
+
+def test_a_number_whose_form_has_no_text_is_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_book(tmp_path)
+    monkeypatch.setattr("xlrd.formatting.Format.__init__", _formless)
+    assert "| 1.25 |" in parse_xls(path, OPTIONS).document.markdown
+
+
+def _formless(self: Any, key: int, kind: int, _: str) -> None:
+    self.format_key, self.type, self.format_str = key, kind, None
