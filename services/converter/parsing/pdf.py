@@ -17,6 +17,7 @@ from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
 from services.converter.parsing.pdf_places import mark_places
 from services.converter.parsing.pdf_repair import openable, same_pages
+from services.converter.parsing.pdf_streams import torn_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -61,20 +62,14 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
         documents, missing = _convert(readable, found, scans, options)
         if readable != path:
             missing |= {number for number, page in enumerate(found.pages, 1) if page.width <= 0}
-    missing |= slow | (damaged or frozenset())
+    torn = torn_pages(path, len(found.pages))
+    missing |= slow | torn | (damaged or frozenset())
     markdown, spans = _markdown(documents)
-    warnings = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
-    if damaged is not None:
-        pages = (
-            f"pages that are gone or not whole: {_ranges(damaged)}" if damaged else "no page lost"
-        )
-        warnings.append(f"the file is damaged and was put together anew; {pages}")
-    if slow:
-        warnings.append(f"pages that took OCR too long: {_ranges(slow)}")
+    warnings = _losses(missing, damaged, torn, slow)
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
     least = 1 if any(page.letters for page in found.pages) or not scans else _LEAST_READ
     if sum(map(str.isalnum, markdown)) < least:
-        if damaged:
+        if damaged or torn:
             raise Refusal("corrupt-document", "the file is damaged, and no text is left in it")
         if slow:
             raise Refusal("parse-timeout", f"no page could be read by OCR in time; {told}")
@@ -105,6 +100,26 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
         missing_pages=tuple(sorted(missing)),
         readings=tuple(scan.reading for _, scan in sorted(scans.items())),
     )  # fmt: skip
+
+
+def _losses(
+    missing: frozenset[int],
+    damaged: frozenset[int] | None,
+    torn: frozenset[int],
+    slow: frozenset[int],
+) -> list[str]:
+    """What is told of pages that are `missing`, and why they are."""
+    told = [f"pages that could not be read: {_ranges(missing)}"] if missing else []
+    if damaged is not None:
+        pages = (
+            f"pages that are gone or not whole: {_ranges(damaged)}" if damaged else "no page lost"
+        )
+        told.append(f"the file is damaged and was put together anew; {pages}")
+    if torn:
+        told.append(f"pages whose content is damaged, in part or whole: {_ranges(torn)}")
+    if slow:
+        told.append(f"pages that took OCR too long: {_ranges(slow)}")
+    return told
 
 
 def _markdown(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
