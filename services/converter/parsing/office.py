@@ -21,6 +21,22 @@ _BORING = frozenset({
 })  # fmt: skip
 
 
+_TYPES = "[Content_Types].xml"
+_OPEN_XML = rb"application/vnd\.openxmlformats-officedocument\."
+_KINDS = tuple(
+    (
+        re.compile(
+            _OPEN_XML + kind + rb"\.(?:template|slideshow)\.main\+xml"
+            rb"|application/vnd\.ms-" + program + rb"\.\w+\.macroEnabled(?:Template)?\.main\+xml",
+            re.IGNORECASE,
+        ),
+        b"application/vnd.openxmlformats-officedocument." + kind + b"." + name + b".main+xml",
+    )
+    for kind, program, name in (
+        (b"wordprocessingml", b"word", b"document"),
+        (b"presentationml", b"powerpoint", b"presentation"),
+    )
+)
 _RELATIONS = re.compile(r"((?:.*/)?)_rels/([^/]*)\.rels")
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _P = (
@@ -101,7 +117,7 @@ def whole_copy(
                     raise
                 archive.miss(name)
                 data = _stand_in(name)
-            copy.writestr(name, data)
+            copy.writestr(name, _as_document(data) if name == _TYPES else data)
         for name in dict.fromkeys(_named(archive)):
             if name not in names:
                 if needed.fullmatch(name):
@@ -110,6 +126,14 @@ def whole_copy(
                 copy.writestr(name, _stand_in(name))
     out.seek(0)
     return out
+
+
+def _as_document(types: bytes) -> bytes:
+    """Templates, shows and files with macros told to be plain documents: libraries know no other
+    kind of what is the same inside."""
+    for pattern, plain in _KINDS:
+        types = pattern.sub(plain, types)
+    return types
 
 
 def _named(archive: Archive) -> Iterator[str]:

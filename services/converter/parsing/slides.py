@@ -228,7 +228,7 @@ class _SlideWriter:
     def __init__(self, deck: _Deck, slide: Any, number: int) -> None:
         self._deck, self._slide, self._number = deck, slide, number
         self._writer = deck.writer
-        self._title = slide.shapes.title
+        self._title = _title_of(slide)
         self._bullets = Bullets(slide)
         self._inline = Inline(slide.part, Links(), deck.hidden)
         self._white = white_page(slide)
@@ -334,6 +334,20 @@ class _SlideWriter:
             texts = (text_of(point) for point in root.iter(_DGM + "pt"))
             items = "\n".join(f"- {span(text)}" for text in texts if text)
             self._writer.block(items, self._deck.place(self._number, box))
+
+
+def _title_of(slide: Any) -> Any | None:
+    """The shape that is a title by its kind; the library wants it to have the number of one in the
+    layout, too, which it loses when the layout changes."""
+    from pptx.enum.shapes import PP_PLACEHOLDER as KIND
+
+    titles = [
+        shape
+        for shape in slide.shapes
+        if shape.is_placeholder
+        and shape.placeholder_format.type in {KIND.TITLE, KIND.CENTER_TITLE, KIND.VERTICAL_TITLE}
+    ]
+    return next((one for one in titles if one.has_text_frame and one.text_frame.text.strip()), None)
 
 
 def _visible_text(lines: list[Line]) -> str:

@@ -1,6 +1,7 @@
 """Presentations: a slide is a section, every shape has its box, the unseen is for the scanner."""
 
 import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,34 @@ def test_raised_numbers_stay_apart_from_those_before(deck: Any, tmp_path: Path) 
         if baseline:
             run.font._element.set("baseline", baseline)
     assert "2³² H2O" in parse(deck, tmp_path).document.markdown
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "vnd.openxmlformats-officedocument.presentationml.slideshow.main",
+        "vnd.openxmlformats-officedocument.presentationml.template.main",
+        "vnd.ms-powerpoint.slideshow.macroEnabled.main",
+        "vnd.ms-powerpoint.template.macroEnabled.main",
+    ],
+)
+def test_shows_and_templates_are_presentations(deck: Any, tmp_path: Path, kind: str) -> None:
+    slide(deck, title="Frist")
+    parse(deck, tmp_path)
+    with zipfile.ZipFile(tmp_path / "a.pptx") as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    plain = b"vnd.openxmlformats-officedocument.presentationml.presentation.main"
+    assert plain in parts["[Content_Types].xml"]
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(plain, kind.encode())
+    with zipfile.ZipFile(tmp_path / "b.pptx", "w") as changed:
+        for name, data in parts.items():
+            changed.writestr(name, data)
+    found = parse_pptx(tmp_path / "b.pptx", ParseOptions())
+    assert found.document.markdown == "# Frist\n"
+    assert found.warnings == []
+
+
+def test_a_title_without_the_number_of_one_is_a_heading(deck: Any, tmp_path: Path) -> None:
+    shape = slide(deck, title="Frist").shapes.title
+    shape._element.ph.set("idx", "4294967295")
+    assert parse(deck, tmp_path).document.markdown == "# Frist\n"
