@@ -15,7 +15,7 @@ from services.indexer.blocks import Block, Span, blocks
 from services.indexer.paragraphs import Measure, Paths, passages
 from services.indexer.splitting import Way, parts, slices, ways, words
 
-CHUNKERS: dict[Chunking, str] = {"heading": "headings-3", "paragraph": "paragraphs-2"}
+CHUNKERS: dict[Chunking, str] = {"heading": "headings-4", "paragraph": "paragraphs-3"}
 """A name changes when the same body would be cut, named or labelled in another way."""
 
 LONGEST_SLUG = 155

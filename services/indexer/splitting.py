@@ -14,6 +14,7 @@ BLANK = re.compile(r"(?:\r\n?|\n)[^\S\r\n]*(?:\r\n?|\n)(?=[^\r\n])")
 MARKER = re.compile(r"(?:\r\n?|\n)(?=[ \t>]*(?:[-*+•]|\w{1,3}[.)]|\(\w{1,3}\))[ \t])")
 SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'»«”“’)\]*_~]*+(?:\\?\[\^?\w{1,4}\\?\])*+\s++(?=\S)")
 """A full stop, what closes with it, the numbers of its notes, white space."""
+ENDED_LINE = re.compile(r"[;:][\"'»”“’)\]*_]*+[^\S\r\n]*(?:\r\n?|\n)(?=[^\r\n])")
 CLAUSE = re.compile(r"[;:]\s++(?=\S)|\s[–—]\s++(?=\S)")
 COMMA = re.compile(r"(?<=\w),\s++(?=\S)")
 LAST_WORD = re.compile(r"\w+\Z")
@@ -105,6 +106,11 @@ def years(body: str, span: Span) -> Iterator[int]:
             yield m.end()
 
 
+def ended_lines(body: str, span: Span) -> Iterator[int]:
+    """At a line below one that ends in a semicolon or a colon: definitions, one a line."""
+    return (m.end() for m in ENDED_LINE.finditer(body, span.start, span.end))
+
+
 def clauses(body: str, span: Span) -> Iterator[int]:
     """After a semicolon, a colon, a dash between words."""
     return (m.end() for m in CLAUSE.finditer(body, span.start, span.end))
@@ -115,7 +121,7 @@ def commas(body: str, span: Span) -> Iterator[int]:
     return (m.end() for m in COMMA.finditer(body, span.start, span.end))
 
 
-PROSE: tuple[Way, ...] = (sentences, years, clauses, commas)
+PROSE: tuple[Way, ...] = (sentences, years, ended_lines, clauses, commas)
 """How to cut prose: a sentence that is itself too large, where its parts end."""
 
 

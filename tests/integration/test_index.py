@@ -160,8 +160,8 @@ async def test_a_project_chooses_how_its_documents_are_cut(world: World) -> None
     by_heading = await world.chunked("a.md")
     await world.configured(chunking="paragraph")
     by_paragraph = await world.chunked("b.md")
-    assert (by_heading.chunker, by_heading.chunk_count) == ("headings-3", 2)
-    assert (by_paragraph.chunker, by_paragraph.chunk_count) == ("paragraphs-2", 1)
+    assert (by_heading.chunker, by_heading.chunk_count) == ("headings-4", 2)
+    assert (by_paragraph.chunker, by_paragraph.chunk_count) == ("paragraphs-3", 1)
 
 
 async def test_a_passage_keeps_its_id_in_the_next_version(world: World) -> None:

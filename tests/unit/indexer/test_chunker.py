@@ -170,6 +170,11 @@ def test_a_sentence_that_is_too_large_is_cut_between_clauses() -> None:
     assert all(text.startswith("point") for text in texts(body, limit=60))
 
 
+def test_definitions_one_a_line_are_cut_between_lines() -> None:
+    body = "In this act:\n" + ";\n".join(f"term {n} – {words(12)}; and more" for n in range(20))
+    assert all(re.match(r"term \d+ –|In this", text) for text in texts(body, limit=60))
+
+
 def test_a_cell_that_is_too_large_is_cut_between_sentences() -> None:
     cell = " ".join(f"Sentence {words(10)} ends here." for _ in range(20))
     found = texts(f"| a | b |\n| - | - |\n| 1 | {cell} |\n", limit=80)
