@@ -91,14 +91,23 @@ def markdown_of(data: bytes) -> str:
 
 
 def shown(markdown: str) -> str:
-    """What Markdown shows: text without the marks of links, code, tables and headings."""
+    """What Markdown shows: text without the marks of links, code, tables and headings.
+
+    The numbers of ordered lists are shown, the dots of others are no text.
+    """
     from markdown_it import MarkdownIt
 
     lines = []
-    for token in MarkdownIt("commonmark").enable("table").parse(markdown):
-        if token.type == "inline":
+    number = ""
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown):
+        if token.type == "list_item_open":
+            number = f"{token.info}{token.markup} " if token.info else ""
+        elif token.type == "inline":
             children = token.children or []
-            lines.append("".join(c.content or " " * (c.type == "softbreak") for c in children))
+            blank = {"softbreak", "hardbreak"}
+            line = "".join(c.content or " " * (c.type in blank) for c in children)
+            lines.append(number + line)
+            number = ""
         elif token.type in {"fence", "code_block"}:
             lines.append(token.content)
     return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
@@ -12,7 +11,6 @@ from services.converter.parsing.article import (
     find_runs,
     is_gone,
     is_within,
-    main_text,
     runs_of,
 )
 
@@ -71,8 +69,6 @@ _MOST_POINTERS = 3
 _SHORTEST_POINTER = 12
 _STAY_EMPTY = frozenset({"td", "th", "br", "math", "body"})
 _LONG_NOTICE = 3000
-_THOROUGH = 1_000_000
-"""Characters of a page up to which other extractors are asked, too."""
 _ENOUGH = 100
 _FURNISHED = 0.1
 """Share of a page's text in furniture from which on it is a page of a site, not a document."""
@@ -98,19 +94,19 @@ class _Weight:
 _Weights = dict[int, _Weight]
 
 
-def reduce_to_content(soup: BeautifulSoup, source: str, tree: Any) -> None:
+def reduce_to_content(soup: BeautifulSoup, source: str, told: str) -> None:
     """Leave in `soup` the main content and the page's first heading.
 
     Args:
         soup: the page without hidden parts; changed in place.
         source: the same page as HTML text.
-        tree: its `page_tree`, for the library that knows articles.
+        told: what `main_text` takes for its article.
     """
     body = soup.body or soup
     _free_headings(body)
     heading = body.find("h1")
     runs = runs_of(body)
-    find_runs(runs, main_text(tree, thorough=len(source) <= _THOROUGH))
+    find_runs(runs, told)
     weights = _weigh(body, runs)
     whole = weights[id(body)].total
     _drop(body, weights)

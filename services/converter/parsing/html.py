@@ -12,10 +12,12 @@ from bs4.element import Tag
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
-from services.converter.parsing.article import page_tree
+from services.converter.parsing.alignment import DISTINCT, squeezed
+from services.converter.parsing.article import main_text, page_tree
 from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.headline import metadata_of
+from services.converter.parsing.html_signs import signs_written
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
 from services.converter.parsing.origin import Origins
@@ -50,6 +52,11 @@ _HEAD = 500_000
 time by the square of the elements."""
 _LONGEST = 4_000_000
 """Characters of a page that the article extractor gets."""
+_THOROUGH = 1_000_000
+"""Characters of a page up to which other extractors are asked, too."""
+_ARTICLE = 500
+"""Letters of an article that a page may hide; a few hidden words are what they seem."""
+_SWITCHED = frozenset({"invisible-style", "background-colour"})
 _PART = 4000
 """Elements that docling gets at once: its document takes 20 times the room of the text."""
 # A link, code or emphasis that a place begins or ends with belongs to it as a whole.
@@ -74,6 +81,7 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     written = "\n\n".join(filter(None, blocks))
     if not page.written:
         written = written.translate(_RESTORE)
+    written = signs_written(written)
     written = _ENDING.sub(r"\2\1", _OPENING.sub(r"\2\1", written))
     markdown, spans = page.marks.resolve(page.quotes.written(written))
     if not markdown.strip():
@@ -113,8 +121,11 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     hidden = take_hidden(soup)
     _open_frames(soup)
     if article:
-        # Beyond any article: a page of this size is a document, and reading it twice has its price.
-        reduce_to_content(soup, source, page_tree(source) if len(source) <= _LONGEST else None)
+        told = _article_of(source)
+        if _hides(hidden, told):
+            soup, origins, hidden = _shown(source)
+            warnings.append("the style of the page hides much of its article, which was read")
+        reduce_to_content(soup, source, told)
     simplify(soup, base)
     quotes = Quotes(soup)
     marks = Marks()
@@ -124,6 +135,35 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
             return _Page(list(rendered(soup.body)), True, marks, quotes, hidden, meta, warnings)
     parts = _parts(soup)
     return _Page(parts, False, marks, quotes, hidden, meta, warnings)
+
+
+def _article_of(source: str) -> str:
+    # Beyond any article: a page of this size is a document, and reading it twice has its price.
+    if len(source) > _LONGEST:
+        return ""
+    return main_text(page_tree(source), thorough=len(source) <= _THOROUGH)
+
+
+def _hides(hidden: list[HiddenText], article: str) -> bool:
+    """Whether much of the article cannot be seen before a script of the page has run."""
+    text = squeezed(article)
+    unseen = {squeezed(h.text) for h in hidden if h.kind in _SWITCHED}
+    found = sum(len(own) for own in unseen if len(own) >= DISTINCT and own in text)
+    return found * 3 > len(text) >= _ARTICLE
+
+
+def _shown(source: str) -> tuple[BeautifulSoup, Origins, list[HiddenText]]:
+    """The page with all that a script may show, read anew."""
+    soup = parsed(source)
+    _clear_noncharacters(soup)
+    origins = Origins(soup)
+    _open_inner_pages(soup)
+    hidden = take_hidden(soup, shown_by_script=True)
+    for tag in soup.find_all(style=True):
+        # Docling obeys it, too.
+        del tag["style"]
+    _open_frames(soup)
+    return soup, origins, hidden
 
 
 def _is_large(body: Tag) -> bool:

@@ -14,6 +14,7 @@ from bs4.element import NavigableString, PageElement, Tag
 from services.converter.parsing.article import is_gone
 from services.converter.parsing.formula import linear
 from services.converter.parsing.html_emphasis import write_emphasis
+from services.converter.parsing.html_signs import keep_signs, tell_touching
 from services.converter.parsing.literal import raised as superscript
 from services.converter.parsing.trees import smooth
 
@@ -39,7 +40,8 @@ _WRAPPED = frozenset({*_WRAPPERS, *_BLOCKS})
 _MOST_COLUMNS = 500
 _MOST_CELLS = 50_000
 _LETTERED = frozenset({"a", "A", "i", "I"})
-_BACKSLASH = re.compile(r"\\(?=[!-/:;=-@\[-`{-~]|$)", re.MULTILINE)
+# U+FDE8 is the mark of `html_signs.py` before a sign that will be escaped.
+_BACKSLASH = re.compile(r"\\(?=[!-/:;=-@\[-`{-~\ufde8]|$)", re.MULTILINE)
 _LINK = re.compile(r"\](?=[(\[:])")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
 _BRACKET = re.compile(r"[\[\]]")
@@ -69,6 +71,7 @@ def simplify(soup: BeautifulSoup, base: str) -> None:
     _resolve_links(soup, base)
     _flatten_inline(soup)
     smooth(soup)
+    tell_touching(soup)
     _escape(soup)
 
 
@@ -427,6 +430,7 @@ def _flatten_inline(soup: BeautifulSoup) -> None:
     for tag in soup.find_all("br"):
         if tag.find_parent(list(_ONE_LINE)):
             tag.replace_with(_text(" "))
+    keep_signs(soup)
     write_emphasis(soup)
     for tag in soup.find_all(_PLAIN_INLINE):
         tag.unwrap()

@@ -33,17 +33,23 @@ class _Look(NamedTuple):
     hidden: HiddenKind | None
     color: Color
     background: Color | None
+    shown_by_script: bool = False
 
 
-def take_hidden(soup: BeautifulSoup) -> list[HiddenText]:
-    """Remove from `soup` what is not seen, and return its text in document order."""
+def take_hidden(soup: BeautifulSoup, *, shown_by_script: bool = False) -> list[HiddenText]:
+    """Remove from `soup` what is not seen, and return its text in document order.
+
+    `shown_by_script`: what is switched off or painted over by style is seen, since a script of the
+    page shows it; too small, clipped or moved away it still is not.
+    """
     hidden = [*_comments(soup), *_metadata(soup)]
     # With a style sheet that we do not have, the page behind the text may have any colour.
     foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
     sheet = style_sheet(soup, partial(_relevant, colours=not foreign))
     hidden += _inert(soup)
     background = None if foreign else (255, 255, 255)
-    hidden += _unseen_text(soup, sheet, _Look(None, (0, 0, 0), background))
+    look = _Look(None, (0, 0, 0), None if shown_by_script else background, shown_by_script)
+    hidden += _unseen_text(soup, sheet, look)
     hidden += _attributes(soup)
     return list(dict.fromkeys(hidden))
 
@@ -137,7 +143,8 @@ def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
     hidden = outer.hidden
     # A page that hides all of itself is shown by its script: nobody publishes an empty page.
     if tag.name not in {"html", "body"}:
-        hidden = hidden or _hidden_by_markup(tag) or _hidden_by_style(style)
+        hidden = hidden or _hidden_by_markup(tag)
+        hidden = hidden or _hidden_by_style(style, switched=not outer.shown_by_script)
     color = _color(style.get("color") or str(tag.get("color") or tag.get("text") or ""))
     painted = " ".join(
         value for name, value in style.items() if name in {"background", "background-color"}
@@ -147,7 +154,9 @@ def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
         background = None if "url(" in painted or "gradient" in painted else _color(painted)
     elif "background-image" in style or tag.get("background"):
         background = None
-    return _Look(hidden, color or outer.color, background)
+    if outer.shown_by_script:
+        background = None
+    return _Look(hidden, color or outer.color, background, outer.shown_by_script)
 
 
 def _hidden_by_markup(tag: Tag) -> HiddenKind | None:
@@ -157,9 +166,10 @@ def _hidden_by_markup(tag: Tag) -> HiddenKind | None:
     return "attribute" if str(tag.get("aria-hidden") or "").lower() == "true" else None
 
 
-def _hidden_by_style(style: Style) -> HiddenKind | None:
+def _hidden_by_style(style: Style, *, switched: bool = True) -> HiddenKind | None:
+    """`switched`: also by a switch that a script may turn."""
     checks: tuple[tuple[bool, HiddenKind], ...] = (
-        (_is_invisible(style), "invisible-style"),
+        (switched and _is_invisible(style), "invisible-style"),
         (_is_tiny(style), "zero-size"),
         (_is_clipped(style), "invisible-style"),
         (_is_moved_away(style), "off-page"),

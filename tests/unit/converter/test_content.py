@@ -2,7 +2,7 @@
 
 from bs4 import BeautifulSoup
 
-from services.converter.parsing.article import page_tree
+from services.converter.parsing.article import main_text, page_tree
 from services.converter.parsing.content import reduce_to_content
 
 SENTENCES = [
@@ -15,7 +15,7 @@ ARTICLE = "".join(f"<p>{s}</p>" for s in SENTENCES)
 
 def reduced(html: str) -> str:
     soup = BeautifulSoup(html, "lxml")
-    reduce_to_content(soup, html, page_tree(html))
+    reduce_to_content(soup, html, main_text(page_tree(html)))
     return soup.body.get_text(" ", strip=True) if soup.body else ""
 
 
