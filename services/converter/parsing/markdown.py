@@ -13,6 +13,10 @@ _LINE_MARKS = re.compile(
     r"|\[(?!\^)[^\]\n]{1,999}\]:)",
     re.MULTILINE,
 )
+LONGEST_REPEATED = 200
+"""Characters of a text that every cell of a merged one shows. A longer one is there once: it would
+be found, and counted, as many times as it has cells."""
+
 _RUNNING = frozenset({"text", "paragraph", "list_item"})
 _GAP = re.compile(r"(?<=[`)*~]) (?=[.,;:!?)\]»“”](?:[\ufdd0-\ufdef]|\s|$))")
 _OPEN_GAP = re.compile(r"(?<=[(\[«„]) (?=[`\[*])")
@@ -54,13 +58,14 @@ def _number(document: Any) -> None:
 
 def _tame(cells: Sequence[Any]) -> None:
     """Literal text; one row of heads, since docling joins several into `A - B`, which no reader of
-    the document can quote; and spans that would repeat a text out of all proportion are undone."""
+    the document can quote; and spans that would repeat a long text, or any out of all proportion,
+    are undone."""
     raw = sum(len(cell.text) for cell in cells)
     spread = sum(len(cell.text) * cell.row_span * cell.col_span for cell in cells)
     for cell in cells:
         cell.text = literal_tags(cell.text)
         cell.column_header = cell.column_header and cell.start_row_offset_idx == 0
-        if spread > 4 * raw + 2000:
+        if spread > 4 * raw + 2000 or len(cell.text) > LONGEST_REPEATED:
             cell.row_span = cell.col_span = 1
             cell.end_row_offset_idx = cell.start_row_offset_idx + 1
             cell.end_col_offset_idx = cell.start_col_offset_idx + 1

@@ -10,6 +10,7 @@ from services.converter.parsing.archive import Archive
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import heading, paragraph, span
 from services.converter.parsing.looks import Runs, literal, plain_text
+from services.converter.parsing.markdown import LONGEST_REPEATED
 from services.converter.parsing.odf import (
     BOXES,
     CONTENT,
@@ -263,7 +264,8 @@ class TextWriter:
                 texts += [text] * times
                 down = whole(cell.get(TABLE + "number-rows-spanned"))
                 across = min(whole(cell.get(TABLE + "number-columns-spanned")), _MOST_COLUMNS)
-                above |= {first + n: (down, text) for n in range(across)}
+                if len(plain_text(text)) <= LONGEST_REPEATED:
+                    above |= {first + n: (down, text) for n in range(across)}
             if len(texts) >= _MOST_COLUMNS:
                 break
         for column, (down, text) in list(above.items()):

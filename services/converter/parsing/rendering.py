@@ -11,7 +11,11 @@ from itertools import count
 from bs4.element import NavigableString, PageElement, PreformattedString, Tag
 
 from services.converter.parsing.emphasis import emphasised
-from services.converter.parsing.markdown import literal_line_starts, literal_tags
+from services.converter.parsing.markdown import (
+    LONGEST_REPEATED,
+    literal_line_starts,
+    literal_tags,
+)
 from services.converter.parsing.marks import NONCHARACTERS
 
 _INLINE = frozenset({"a", "code", "s", "br"})
@@ -269,17 +273,18 @@ def _span(cell: Tag, name: str) -> int:
 
 
 def _grid(rows: list[list[tuple[str, int, int]]]) -> Iterator[list[str]]:
-    """A cell over several columns or rows says its text in each of them."""
+    """A cell over several columns or rows says its text in each of them, unless it is long."""
     above: dict[int, tuple[str, int]] = {}
     for row in rows:
         line: list[str] = []
         below: dict[int, tuple[str, int]] = {}
         for text, wide, high in row:
             _carry(above, below, line)
-            for _ in range(wide):
+            again = text if len(text) <= LONGEST_REPEATED else ""
+            for number in range(wide):
                 if high > 1:
-                    below[len(line)] = (text, high - 1)
-                line.append(text)
+                    below[len(line)] = (again, high - 1)
+                line.append(again if number else text)
         _carry(above, below, line)
         above = below
         if line:

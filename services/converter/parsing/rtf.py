@@ -27,6 +27,7 @@ from services.converter.parsing.looks import (
     names_quotation,
     plain_text,
 )
+from services.converter.parsing.markdown import LONGEST_REPEATED
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.rtf_tables import (
@@ -499,9 +500,9 @@ class _Reader:
         cells = row.cells
         for number, mark in enumerate(row.merged[: len(cells)]):
             if mark == "<" and number:
-                cells[number] = cells[number] or cells[number - 1]
+                cells[number] = cells[number] or _repeated(cells[number - 1])
             elif mark == "^" and number < len(self._above):
-                cells[number] = cells[number] or self._above[number]
+                cells[number] = cells[number] or _repeated(self._above[number])
         self._above = cells
         if not any(cells):
             return
@@ -522,6 +523,11 @@ class _Reader:
         for cells, place in rows[1:]:
             self.out.add("\n")
             self.out.add(self._noted(styled_row(cells)), place)
+
+
+def _repeated(runs: Runs) -> Runs:
+    """The text of a merged cell in another one of its cells."""
+    return runs if len(plain_text(runs)) <= LONGEST_REPEATED else []
 
 
 def _paired(text: str) -> str:

@@ -25,6 +25,7 @@ from services.converter.parsing.embedded import embedded_files, list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.looks import Links, Runs, literal, plain_text
+from services.converter.parsing.markdown import LONGEST_REPEATED
 from services.converter.parsing.office import properties, side_part, whole_copy
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
@@ -360,7 +361,8 @@ def _cell_runs(table: Any, cell: Any, inline: Inline) -> Runs:
         for row in table.rows:
             for other in row.cells:
                 if other.is_merge_origin and _covers(table, other, cell):
-                    return runs_of(other._tc, inline)
+                    runs = runs_of(other._tc, inline)
+                    return runs if len(plain_text(runs)) <= LONGEST_REPEATED else []
     return runs_of(cell._tc, inline)
 
 

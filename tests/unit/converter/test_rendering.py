@@ -66,3 +66,17 @@ def test_an_element_of_many_attributes_costs_little() -> None:
     page = f"<p {' '.join(f'a{n}=v{n}' for n in range(50_000))}>seen</p>"
     assert page_tree(page).xpath("//p")[0].attrib == {}
     assert read(page).markdown == "seen"
+
+
+@pytest.mark.parametrize("large", [0, 30_000])
+def test_a_long_text_over_some_cells_is_there_once(
+    monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(html, "_LARGE", large)
+    page = (
+        f"<table><tr><td>a<td>b<td>c<tr><td colspan=2 rowspan=2>{'x' * 300}<td>d<tr><td>e"
+        "<tr><td colspan=2>y<td>f</table>"
+    )
+    assert read(page).markdown == (
+        f"| a | b | c |\n| - | - | - |\n| {'x' * 300} |  | d |\n|  |  | e |\n| y | y | f |"
+    )

@@ -252,3 +252,11 @@ def test_a_title_without_the_number_of_one_is_a_heading(deck: Any, tmp_path: Pat
     shape = slide(deck, title="Frist").shapes.title
     shape._element.ph.set("idx", "4294967295")
     assert parse(deck, tmp_path).document.markdown == "# Frist\n"
+
+
+def test_a_long_text_over_some_cells_is_there_once(deck: Any, tmp_path: Path) -> None:
+    table = slide(deck).shapes.add_table(2, 2, Pt(1), Pt(1), Pt(100), Pt(40)).table
+    table.cell(0, 0).text = "x" * 300
+    table.cell(0, 0).merge(table.cell(1, 0))
+    markdown = parse(deck, tmp_path).document.markdown
+    assert markdown.count("x" * 300) == 1
