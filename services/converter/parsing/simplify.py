@@ -37,6 +37,7 @@ _IN_TABLE = frozenset({
 })  # fmt: skip
 _WRAPPERS = ["div", "section", "article", "main", "header", "center", "form", "fieldset"]
 _WRAPPED = frozenset({*_WRAPPERS, *_BLOCKS})
+_OWN_NAME = re.compile(r"p$|.*[-_]")
 _MOST_COLUMNS = 500
 _MOST_CELLS = 50_000
 _LETTERED = frozenset({"a", "A", "i", "I"})
@@ -54,6 +55,7 @@ _FORMULA_IMAGE = re.compile(r"(?:^|[\s_-])(?:math|latex|tex|formula|equation)(?:
 
 def simplify(soup: BeautifulSoup, base: str) -> None:
     """All of them; `base` is the absolute address of the page, or empty."""
+    _open_wrappers(soup)
     _write_formulas(soup)
     _write_notes(soup)
     _write_ruby(soup)
@@ -154,6 +156,14 @@ def _write_ruby(soup: BeautifulSoup) -> None:
             if isinstance(child, NavigableString):
                 child.replace_with(_text(child.strip()))
         ruby.unwrap()
+
+
+def _open_wrappers(soup: BeautifulSoup) -> None:
+    """`<p>` around paragraphs, and elements of a page's own name (`<txt_te>`, `<my-card>`), hold
+    blocks as a `div` does: to docling all in them is one paragraph."""
+    for tag in soup.find_all(_OWN_NAME):
+        if tag.find([*_BLOCKS, "div"]):
+            tag.name = "div"
 
 
 def _collapse(soup: BeautifulSoup) -> None:

@@ -247,6 +247,13 @@ def test_links_are_absolute_where_the_page_says_where_it_is(head: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["txt_te", "p", "my-card"])
+def test_paragraphs_in_a_wrapper_stay_paragraphs(name: str) -> None:
+    text = markdown(f"<p><{name}><p>TITLE I</p><p>GENERAL</p><p>Article 1</p></{name}></p>")
+    assert text.split() == ["TITLE", "I", "GENERAL", "Article", "1"]
+    assert "TITLE I\n\nGENERAL\n\nArticle 1" in text
+
+
 def test_links_stay_relative_where_it_does_not() -> None:
     assert markdown("<p>A <a href='c.html?x=1'>rel</a> b</p>") == "A [rel](c.html?x=1) b"
 
