@@ -45,7 +45,7 @@ _REVISIONS = {
 _HTML = "html-7"
 _BY_DOCLING = {
     HTML: _HTML,
-    EPUB: f"{_HTML}+epub-1",
+    EPUB: f"{_HTML}+epub-2",
     EML: f"{_HTML}+mail-3",
     MSG: f"{_HTML}+mail-5",
     DOCX: "docx-5",

@@ -19,6 +19,7 @@ from services.converter.parsing.html import parse_html
 from services.converter.parsing.office import part
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
+from services.converter.parsing.trees import parsed
 from services.converter.parsing.wordml import parse_xml
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -29,6 +30,12 @@ _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"
 _NOTE = re.compile(rb"\[\^(?=[\w-]{1,40}\])")
 _CLOSED = re.compile(rb"<([A-Za-z][\w:-]{0,40})((?:\s[^<>]*)?)/>")
 _VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
+_NOTE_LINK = re.compile(
+    rb"<a\b[^<>]{0,500}\b(?:epub:type|role)=[\"'][^\"'<>]{0,100}noteref[^<>]{0,500}>[^<>]{1,20}</a>"
+    rb"(?!</sup>)",
+    re.IGNORECASE,
+)
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _DOCUMENT_TYPE = re.compile(
     rb"<!DOCTYPE[^>\[]{0,1000}(?:\[[^\]]{0,100000}\]\s{0,1000})?>", re.IGNORECASE
@@ -40,6 +47,8 @@ class _Chapter(NamedTuple):
 
     name: str
     label: str
+    lists: bool = False
+    """Whether it is the page of the contents: its lists are left out, what else it says is not."""
 
 
 class _Book(NamedTuple):
@@ -51,7 +60,7 @@ def parse_epub(path: Path, options: ParseOptions) -> Parse:
     """A book. Spans name the entry and the XPath in it.
 
     A chapter without a heading gets the one that the contents give it; contents lists themselves
-    are left out.
+    are left out, what else stands on their page is not.
 
     Raises:
         Refusal: `encrypted-document`, `corrupt-document`, `decompression-bomb`, `too-deep`,
@@ -64,8 +73,9 @@ def parse_epub(path: Path, options: ParseOptions) -> Parse:
         book = _book(archive)
         for number, chapter in enumerate(book.chapters, 1):
             data = _whole(archive, chapter.name)
+            data = _without_lists(data) if chapter.lists else data
             document = _read(data, options) if data else None
-            missing += not data
+            missing += not data and not chapter.lists
             if document is not None:
                 hidden += document.hidden
                 _write(writer, _with_own_notes(document, number), chapter)
@@ -111,11 +121,28 @@ def _read(data: bytes, options: ParseOptions) -> ParsedDocument | None:
 
 
 def _opened(page: bytes) -> bytes:
-    """`<title/>` as a browser of pages needs it: it would take all that follows for the title."""
-    return _CLOSED.sub(
+    """`<title/>` as a browser of pages needs it: it would take all that follows for the title.
+
+    Marks of notes are raised, as readers of books show them.
+    """
+    page = _CLOSED.sub(
         lambda m: m[0] if m[1].lower() in _VOID else b"<" + m[1] + m[2] + b"></" + m[1] + b">",
         _DOCUMENT_TYPE.sub(b"", page, count=1),
     )
+    return _NOTE_LINK.sub(rb"<sup>\g<0></sup>", page)
+
+
+def _without_lists(page: bytes) -> bytes:
+    """A page of the contents without them; empty if it says no more than a heading."""
+    soup = parsed(_opened(page).decode("utf-8", "replace"))
+    for contents in soup.find_all("nav"):
+        # The element stays: what follows it keeps its place.
+        contents.clear()
+    body = soup.body
+    said = body is not None and any(
+        text.strip() and text.find_parent(_HEADINGS) is None for text in body.find_all(string=True)
+    )
+    return str(soup).encode() if said else b""
 
 
 def _write(writer: Writer, document: ParsedDocument, chapter: _Chapter) -> None:
@@ -174,16 +201,30 @@ def _book(archive: Archive) -> _Book:
     order = [e for e in package.iter() if _local(e) == "itemref"]
     # What stands beside the line of reading (answers, notes) comes at the end.
     order.sort(key=lambda e: e.get("linear") == "no")
-    names = (items[e.get("idref") or ""][0] for e in order if _is_page(items, e))
+    names = (archive.actual(page) for e in order if (page := _page(items, e.get("idref") or "")))
+    navigation = _navigation(items)
     chapters = [
-        _Chapter(one, labels.get(one, "")) for one in dict.fromkeys(names) if one not in skipped
+        _Chapter(one, "" if one in navigation else labels.get(one, ""), one in navigation)
+        for one in dict.fromkeys(names)
+        if one not in skipped
     ]
     return _Book(_facts(package), chapters)
 
 
-def _is_page(items: dict[str, tuple[str, Any]], reference: Any) -> bool:
-    found = items.get(reference.get("idref") or "")
-    return found is not None and (found[1].get("media-type") or "") in _PAGES
+def _page(items: dict[str, tuple[str, Any]], key: str) -> str | None:
+    """The page of an item, or that which stands in for a picture or a page of another kind."""
+    seen: set[str] = set()
+    while key in items and key not in seen:
+        name, element = items[key]
+        if (element.get("media-type") or "") in _PAGES:
+            return name
+        seen.add(key)
+        key = element.get("fallback") or ""
+    return None
+
+
+def _navigation(items: dict[str, tuple[str, Any]]) -> set[str]:
+    return {name for name, e in items.values() if "nav" in (e.get("properties") or "").split()}
 
 
 def _untyped(data: bytes) -> bytes:
@@ -210,10 +251,7 @@ def _facts(package: Any) -> dict[str, list[str]]:
 
 
 def _contents_pages(package: Any, items: dict[str, tuple[str, Any]], folder: str) -> set[str]:
-    """Pages that only list the chapters."""
-    navigation = {
-        name for name, e in items.values() if "nav" in (e.get("properties") or "").split()
-    }
+    """Pages of older books that only list the chapters."""
     guide = {
         _resolved(folder, e.get("href") or "")
         for e in package.iter()
@@ -222,7 +260,7 @@ def _contents_pages(package: Any, items: dict[str, tuple[str, Any]], folder: str
         # A reference into a chapter is no page of its own.
         and "#" not in (e.get("href") or "")
     }
-    return navigation | guide
+    return guide - _navigation(items)
 
 
 def _labels(archive: Archive, items: dict[str, tuple[str, Any]]) -> dict[str, str]:

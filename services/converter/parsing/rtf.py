@@ -35,6 +35,7 @@ from services.converter.parsing.rtf_tables import (
     CODEPAGES,
     HEADING_NAME,
     KEPT,
+    MAC_PAGES,
     SIGNS,
     SKIPPED,
     WHOLE,
@@ -323,8 +324,6 @@ class _Reader:
             setattr(state, _NUMBERS[word], value)
         elif word in _SWITCHES:
             setattr(state, _SWITCHES[word], number != 0)
-        elif word == "fcharset":
-            self._fonts[state.font] = CHARSETS.get(value, "")
         elif word == "uc":
             state.unicode_skip = max(0, min(value, 10))
         elif word == "ilvl":
@@ -333,8 +332,18 @@ class _Reader:
             self._color[word] = value
         elif word in _DAYS and state.target == "creatim":
             self._moment[word] = value
-        elif word == "ansicpg" and number:
-            self._codepage = _known(f"cp{number}") or "cp1252"
+        else:
+            self._charset(word, value)
+
+    def _charset(self, word: str, value: int) -> None:
+        """The charset of a font, or of all text that has no such font."""
+        font = self._state.font
+        if word == "fcharset":
+            self._fonts[font] = CHARSETS.get(value, "")
+        elif word == "cpg":
+            self._fonts[font] = _known(value) or self._fonts.get(font, "")
+        elif word == "ansicpg" and value:
+            self._codepage = _known(value) or "cp1252"
         elif word in CODEPAGES:
             self._codepage = CODEPAGES[word]
 
@@ -535,12 +544,11 @@ def _paired(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _known(codepage: str) -> str | None:
+def _known(number: int) -> str | None:
     try:
-        codecs.lookup(codepage)
+        return codecs.lookup(MAC_PAGES.get(number, f"cp{number}")).name
     except LookupError:
         return None
-    return codepage
 
 
 _COLORS = ("red", "green", "blue")

@@ -154,3 +154,46 @@ def test_a_book_without_package_or_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         parsed(book(tmp_path, {"one": page("<img/>")}, "one"))
     assert refused.value.code == "empty-document"
+
+
+def test_what_stands_beside_the_contents_is_text(tmp_path: Path) -> None:
+    contents = '<nav><h1>Contents</h1><ol><li><a href="one.xhtml">One</a></li></ol></nav>'
+    pages = {"nav": page(f"{contents}<p>To the reader.</p>"), "one": page("<h1>One</h1><p>Text.")}
+    found = parsed(book(tmp_path, pages, "nav one"))
+    assert found.document.markdown == "To the reader.\n\n# One\n\nText.\n"
+    assert found.document.spans[0].place.path == "/html[1]/body[1]/p[1]"
+    pages["nav"] = page(f"<h1>Contents</h1>{contents}")
+    found = parsed(book(tmp_path, pages, "nav one"))
+    assert found.document.markdown == "# One\n\nText.\n"
+    assert found.warnings == []
+
+
+def test_a_page_stands_in_for_a_picture(tmp_path: Path) -> None:
+    path = book(tmp_path, {"one": page("<p>One.")}, "picture gone")
+    with zipfile.ZipFile(path) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    parts["OEBPS/book.opf"] = parts["OEBPS/book.opf"].replace(
+        b"<manifest>",
+        b'<manifest><item id="picture" href="a.png" media-type="image/png" fallback="other"/>'
+        b'<item id="other" href="b.svg" media-type="image/svg+xml" fallback="one"/>',
+    )
+    with zipfile.ZipFile(path, "w") as changed:
+        for name, data in parts.items():
+            changed.writestr(name, data)
+    assert parsed(path).document.markdown == "One.\n"
+
+
+def test_marks_of_notes_stand_apart_from_their_word(tmp_path: Path) -> None:
+    text = (
+        '<p>In that year<a href="#n" epub:type="noteref">2</a> and'
+        '<sup><a href="#m" role="doc-noteref">3</a></sup>.</p>'
+    )
+    markdown = parsed(book(tmp_path, {"one": page(text)}, "one")).document.markdown
+    assert markdown == "In that year[2] and[3].\n"
+
+
+def test_a_page_is_found_in_upper_or_lower_case(tmp_path: Path) -> None:
+    path = book(tmp_path, {"one": page("<p>One.")}, "one")
+    data = path.read_bytes().replace(b"OEBPS/one.xhtml", b"OEBPS/One.xhtml")
+    path.write_bytes(data)
+    assert parsed(path).document.markdown == "One.\n"

@@ -185,3 +185,18 @@ def test_notes_and_links_of_headings_and_boxes(read: Reader) -> None:
     assert read(body, "{\\stylesheet{\\s1 heading 1;}}").markdown == (
         "# Head[^1] on\n\none\n\nbox[^2] x\n\n[^1]: note\n\n[^2]: note\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("head", "charset"),
+    [
+        (r"\mac\ansicpg10007{\fonttbl{\f0\fcharset77 A;}{\f1 B;}}\f1 ", "mac_cyrillic"),
+        (r"\ansi{\fonttbl{\f0\fcharset89 A;}}\f0 ", "mac_cyrillic"),
+        (r"\ansi{\fonttbl{\f0\fcharset128\cpg65001 A;}}\f0 ", "utf-8"),
+    ],
+)  # fmt: skip
+def test_code_pages_of_macs_and_of_fonts_are_known(tmp_path: Path, head: str, text: bytes) -> None:
+    octets = "".join(f"\\'{value:02x}" for value in "Привет".encode(charset))
+    path = tmp_path / "a.rtf"
+    path.write_bytes(f"{{\\rtf1{head}{octets}\\par}}".encode("latin-1"))
+    assert parse_rtf(path, ParseOptions()).document.markdown == "Привет\n"
