@@ -195,7 +195,7 @@ def test_notes_and_links_of_headings_and_boxes(read: Reader) -> None:
         (r"\ansi{\fonttbl{\f0\fcharset128\cpg65001 A;}}\f0 ", "utf-8"),
     ],
 )  # fmt: skip
-def test_code_pages_of_macs_and_of_fonts_are_known(tmp_path: Path, head: str, text: bytes) -> None:
+def test_code_pages_of_macs_and_of_fonts_are_known(tmp_path: Path, head: str, charset: str) -> None:
     octets = "".join(f"\\'{value:02x}" for value in "Привет".encode(charset))
     path = tmp_path / "a.rtf"
     path.write_bytes(f"{{\\rtf1{head}{octets}\\par}}".encode("latin-1"))
