@@ -6,7 +6,7 @@ stages around docling's parser. Scans are read by `ocr.py` before a pipeline run
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ from docling_core.types.doc.page import BoundingRectangle, TextCell
 from services.converter.parsing.layout import Block, blocks_of_page
 from services.converter.parsing.layout import Page as PageOfBlocks
 from services.converter.parsing.ocr import Scan
-from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, document_of, table_data
+from services.converter.parsing.pdf_assembly import UPRIGHT, box_of, documents_of, table_data
 from services.converter.parsing.pdf_glyphs import Box, Type
 from services.converter.parsing.pdf_table import Table
 from services.converter.parsing.pdf_words import Turn, fields_of, rules_of, words_of
@@ -232,10 +232,11 @@ class Blocks:
     pages: dict[int, PageOfBlocks] = field(default_factory=dict)
     turns: dict[int, Straight] = field(default_factory=dict)
 
-    def document(self, probe: Probe) -> DoclingDocument:
-        """All pages as one document."""
+    def documents(self, probe: Probe) -> Iterator[DoclingDocument]:
+        """All pages, as one document after the other; the blocks are let go."""
         pages = [self.pages[number] for number in sorted(self.pages)]
-        return document_of(structure(pages, probe.outline), pages, self.turns)
+        self.pages.clear()
+        return documents_of(structure(pages, probe.outline), pages, self.turns)
 
 
 class ProbedPdfPipeline(StandardPdfPipeline):

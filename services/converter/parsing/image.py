@@ -15,17 +15,13 @@ from PIL import ExifTags, Image
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
-from services.converter.parsing.markdown import to_markdown
-from services.converter.parsing.marks import Marks
-from services.converter.parsing.ocr import PageReader, Scan, engines, told_engines
-from services.converter.parsing.ocr_engines import TooSlow
-from services.converter.parsing.pdf_places import mark_places
+from services.converter.parsing.ocr import PageReader, engines, told_engines
+from services.converter.parsing.pdf_places import written
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
-from services.converter.parsing.scans import page_of
+from services.converter.parsing.scans import Drawn, page_of, read_drawn
 from services.converter.parsing.structure import structure
 from services.converter.parsing.upright import Straight
-from services.converter.progress import finished_part
 from services.converter.settings import ParseOptions
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "GIF", "WEBP", "BMP")
@@ -51,7 +47,7 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     Raises:
         Refusal: `corrupt-document`, `decompression-bomb`, `too-many-pages`, `no-text`.
     """
-    from services.converter.parsing.pdf_assembly import document_of
+    from services.converter.parsing.pdf_assembly import documents_of
 
     picture = _opened(path)
     with picture:
@@ -59,7 +55,10 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
         told = _Told.of(picture)
         if not options.ocr or not any(engines()):
             raise Refusal("no-text", f"a picture: {told_engines(options)}")
-        scans, missing, slow = _read(picture, count, options)
+        missing: list[int] = []
+        frames = _decoded(picture, count, missing)
+        read, slow = read_drawn(PageReader(options), frames)
+        scans = list(read.values())
     if count == len(missing):
         raise Refusal("corrupt-document", "the picture cannot be decoded")
     if slow and not scans:
@@ -67,11 +66,9 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     if not scans:
         raise Refusal("no-text", f"no text was found in the picture: {told_engines(options)}")
     pages = [page_of(scan) for scan in scans]
-    frames: dict[int, Straight] = {scan.reading.page: scan.frame for scan in scans}
-    document = document_of(structure(pages, []), pages, frames)
-    marks = Marks()
-    mark_places(document, marks)
-    markdown, spans = marks.resolve(to_markdown(document))
+    turns: dict[int, Straight] = {scan.reading.page: scan.frame for scan in scans}
+    documents = documents_of(structure(pages, []), pages, turns)
+    markdown, spans = written(documents)
     meta = BodyMeta(
         title=told_title(told.title), language=UNKNOWN, media_type=media_type,
         author=told.author or None, date=told.date, pages=count,
@@ -81,7 +78,7 @@ def parse_image(path: Path, media_type: str, options: ParseOptions) -> Parse:
     if missing:
         notes.append(f"pages that could not be decoded: {', '.join(map(str, missing[:50]))}")
     if slow:
-        notes.append(f"pages that took OCR too long: {', '.join(map(str, slow[:50]))}")
+        notes.append(f"pages that took OCR too long: {', '.join(map(str, sorted(slow)[:50]))}")
     readings = tuple(scan.reading for scan in scans)
     return Parse(parsed, notes, tuple(sorted({*missing, *slow})), readings)
 
@@ -137,38 +134,20 @@ def _directories(path: Path, most: int) -> int:
     return len(seen)
 
 
-class _Pages(NamedTuple):
-    """Pages that say something; numbers of those that cannot be decoded, or took too long."""
-
-    scans: list[Scan]
-    missing: tuple[int, ...]
-    slow: tuple[int, ...]
-
-
-def _read(picture: Image.Image, count: int, options: ParseOptions) -> _Pages:
-    reader = PageReader(options)
-    scans: list[Scan] = []
-    missing: list[int] = []
-    slow: list[int] = []
+def _decoded(
+    picture: Image.Image, count: int, missing: list[int]
+) -> Iterator[tuple[int, Drawn | None]]:
+    """The frames by number; those that cannot be decoded are added to `missing`."""
     for number in range(1, count + 1):
         try:
             page = _page(picture, number)
         except _BROKEN:
             missing.append(number)
-            continue
-        try:
-            scan = reader.read(page[0], number, page[1]) if page else None
-        except TooSlow:
-            slow.append(number)
-            continue
-        finally:
-            finished_part()
-        if scan is not None:
-            scans.append(scan)
-    return _Pages(scans, tuple(missing), tuple(slow))
+        else:
+            yield number, page
 
 
-def _page(picture: Image.Image, number: int) -> tuple[Image.Image, tuple[float, float]] | None:
+def _page(picture: Image.Image, number: int) -> Drawn | None:
     """A frame in grey as it is shown, and its size in points; None for a thumbnail of another."""
     if number > 1:
         picture.seek(number - 1)

@@ -6,16 +6,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Span
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
 from services.converter.parsers import has_table_models
-from services.converter.parsing.markdown import to_markdown
-from services.converter.parsing.marks import Marks
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
-from services.converter.parsing.pdf_places import mark_places
+from services.converter.parsing.pdf_places import written
 from services.converter.parsing.pdf_repair import openable, same_pages
 from services.converter.parsing.pdf_streams import torn_pages
 from services.converter.parsing.probe import PageProbe, Probe, probe
@@ -64,7 +62,7 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
             missing |= {number for number, page in enumerate(found.pages, 1) if page.width <= 0}
     torn = torn_pages(path, len(found.pages))
     missing |= slow | torn | (damaged or frozenset())
-    markdown, spans = _markdown(documents)
+    markdown, spans = written(documents)
     warnings = _losses(missing, damaged, torn, slow)
     told = f"pages without text {_ranges(textless)}: {told_engines(options)}"
     least = 1 if any(page.letters for page in found.pages) or not scans else _LEAST_READ
@@ -120,16 +118,6 @@ def _losses(
     if slow:
         told.append(f"pages that took OCR too long: {_ranges(slow)}")
     return told
-
-
-def _markdown(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
-    """The documents, one after the other, as one Markdown."""
-    marks = Marks()
-    parts: list[str] = []
-    for document in documents:
-        mark_places(document, marks)
-        parts.append(to_markdown(document))
-    return marks.resolve("\n\n".join(part for part in parts if part))
 
 
 def _textless(found: Probe) -> frozenset[int]:
@@ -208,7 +196,7 @@ def _date(value: str) -> str | None:
 
 def _convert(
     path: Path, found: Probe, scans: dict[int, Scan], options: ParseOptions
-) -> tuple[list["DoclingDocument"], frozenset[int]]:
+) -> tuple[Iterable["DoclingDocument"], frozenset[int]]:
     """The document in parts, and the numbers of the pages that could not be read.
 
     Pages are read in slices, so that memory does not grow with their number. What a slice lost is
@@ -232,6 +220,8 @@ def _convert(
             documents.append(document)
             read |= again
         lost |= set(wanted) - read
+        for number in wanted:
+            found.pages[number - 1].settle()
     if options.artifacts is None:
         # What was read from a picture needs nothing of docling.
         lost -= scans.keys()
@@ -240,7 +230,7 @@ def _convert(
     if len(lost) == pages:
         raise Refusal("corrupt-document", "the PDF cannot be read")
     if options.artifacts is None:
-        documents = [blocks.document(found)]
+        return blocks.documents(found), frozenset(lost)
     return documents, frozenset(lost)
 
 

@@ -1,7 +1,8 @@
 """Elements of a PDF as a docling document, each with its place on the page as it is shown."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from docling_core.types.doc.base import BoundingBox, Size
@@ -18,19 +19,45 @@ from services.converter.parsing.pdf_words import Turn
 from services.converter.parsing.upright import Straight
 
 UPRIGHT = Turn(0, 0, 0)
+_ELEMENTS = 1000
 
 
-def document_of(
-    elements: Sequence[Element], pages: Sequence[Page], turns: dict[int, Straight]
-) -> DoclingDocument:
-    """`elements` as a document; `turns` are those by which the pages were set upright."""
-    document = DoclingDocument(name="document")
-    for page in pages:
-        turn = turns.get(page.number)
-        width, height = turn.shown if turn is not None else (page.width, page.height)
-        document.add_page(page_no=page.number, size=Size(width=width, height=height))
-    _fill(document, elements, turns)
-    return document
+def documents_of(
+    elements: Iterable[Element], pages: Iterable[Page], turns: dict[int, Straight]
+) -> Iterator[DoclingDocument]:
+    """`elements` as documents, one after the other; `turns` set the pages upright.
+
+    They are many small ones, to be written and let go: a docling document takes some kilobytes for
+    every paragraph.
+    """
+    sizes = {page.number: _shown(page, turns.get(page.number)) for page in pages}
+    # Not a generator itself: it would keep the pages.
+    return _documents(deque(elements), sizes, turns)
+
+
+def _documents(
+    elements: deque[Element], sizes: dict[int, Size], turns: dict[int, Straight]
+) -> Iterator[DoclingDocument]:
+    for some in _in_slices(elements):
+        document = DoclingDocument(name="document")
+        for number in sorted({part.page for element in some for part in element.parts}):
+            document.add_page(page_no=number, size=sizes[number])
+        _fill(document, some, turns)
+        yield document
+
+
+def _shown(page: Page, turn: Straight | None) -> Size:
+    width, height = turn.shown if turn is not None else (page.width, page.height)
+    return Size(width=width, height=height)
+
+
+def _in_slices(elements: deque[Element]) -> Iterator[list[Element]]:
+    """About a thousand at a time, no list cut; they are taken away from `elements`."""
+    while elements:
+        some = [elements.popleft()]
+        while elements and (len(some) < _ELEMENTS or some[-1].kind == "list" == elements[0].kind):
+            some.append(elements.popleft())
+        yield some
 
 
 def _fill(

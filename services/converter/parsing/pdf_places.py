@@ -8,8 +8,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from contracts.artifacts import Place
+from contracts.artifacts import Place, Span
+from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks, unmarked
+
+
+def written(documents: Iterable[Any]) -> tuple[str, tuple[Span, ...]]:
+    """Documents of docling, one after the other, as one Markdown with its places."""
+    marks = Marks()
+    parts: list[str] = []
+    for document in documents:
+        mark_places(document, marks)
+        parts.append(to_markdown(document))
+    return marks.resolve("\n\n".join(part for part in parts if part))
 
 
 def mark_places(document: Any, marks: Marks) -> None:

@@ -54,6 +54,10 @@ class PageProbe:
     drawings: Drawings = field(default_factory=Drawings)
     type: Type = field(default_factory=lambda: Type(()))
 
+    def settle(self) -> None:
+        """Let go of what only the reading of the page needs."""
+        self.type, self.drawings = Type(()), Drawings()
+
 
 @dataclass
 class Probe:

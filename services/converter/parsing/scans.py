@@ -25,36 +25,41 @@ class ReadPages(NamedTuple):
     slow: frozenset[int]
 
 
+Drawn = tuple[Image.Image, tuple[float, float]]
+"""A page as it is shown, and its size in points."""
+
+
+def read_drawn(reader: PageReader, pages: Iterable[tuple[int, Drawn | None]]) -> ReadPages:
+    """Pages by number, None for one that shows nothing; each is drawn, read and let go."""
+    scans: dict[int, Scan] = {}
+    slow: set[int] = set()
+    for number, drawn in pages:
+        try:
+            scan = reader.read(drawn[0], number, drawn[1]) if drawn else None
+            if scan is not None:
+                scans[number] = scan
+        except TooSlow:
+            slow.add(number)
+        finally:
+            del drawn
+            finished_part()
+    return ReadPages(scans, frozenset(slow))
+
+
 def read_pages(path: Path, numbers: Iterable[int], options: ParseOptions) -> ReadPages:
     """The pages of `numbers` (from 1), read one after the other.
 
     One page is in memory at a time: 252 dpi, or less on a page larger than A4.
     """
-    reader = PageReader(options)
-    scans: dict[int, Scan] = {}
-    slow: set[int] = set()
     document = pdfium.PdfDocument(path)
     try:
-        for number in numbers:
-            try:
-                drawn = _drawn(document, number)
-                scan = reader.read(drawn[0], number, drawn[1]) if drawn else None
-            except TooSlow:
-                slow.add(number)
-                continue
-            finally:
-                finished_part()
-            if scan is not None:
-                scans[number] = scan
+        pages = ((number, _drawn(document, number)) for number in numbers)
+        return read_drawn(PageReader(options), pages)
     finally:
         document.close()
-    return ReadPages(scans, frozenset(slow))
 
 
-def _drawn(
-    document: pdfium.PdfDocument, number: int
-) -> tuple[Image.Image, tuple[float, float]] | None:
-    """The page as it is shown, and its size in points."""
+def _drawn(document: pdfium.PdfDocument, number: int) -> Drawn | None:
     try:
         page = document[number - 1]
     except pdfium.PdfiumError:

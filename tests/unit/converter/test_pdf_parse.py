@@ -1,7 +1,10 @@
 """PDFs as a careful reader wants them: forms, hidden text, broken layers, damaged pages."""
 
 import re
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from reportlab.lib.colors import Color, black, white
@@ -10,10 +13,11 @@ from reportlab.pdfgen.canvas import Canvas
 from contracts.artifacts import HiddenText
 from contracts.events import Reading
 from kernel.errors import Refusal
-from services.converter.parsing import pdf
+from services.converter.parsing import pdf, pdf_assembly
 from services.converter.parsing.ocr import Scan
 from services.converter.parsing.pdf_broken import broken
 from services.converter.parsing.pdf_shapes import Word
+from services.converter.parsing.probe import Probe, probe
 from services.converter.parsing.result import Parse
 from services.converter.parsing.scans import ReadPages
 from services.converter.parsing.upright import Frame
@@ -322,3 +326,58 @@ def test_a_list_goes_on_on_the_next_page_at_its_depth(tmp_path: Path) -> None:
     assert markdown(tmp_path, drawn(first, second)).split("\n\n")[1].splitlines() == [
         "- one", "    - two", "    - three", "- four",
     ]  # fmt: skip
+
+
+# --- a long document ---------------------------------------------------------------------------
+
+
+def long(canvas: Canvas) -> None:
+    for number in range(6):
+        lines(canvas, 60, 60, [f"{number + 1}. Part"])
+        lines(canvas, 60, 100, text(3))
+        for row, sign in enumerate(["-", "-", "  -", "-"]):
+            lines(canvas, 80, 220 + 20 * row, [f"{sign} item {row}"])
+        lines(canvas, 60, 340, text(2))
+        canvas.showPage()
+
+
+def test_a_document_written_in_parts_reads_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = parsed(tmp_path, drawn(long)).document
+    made: list[int] = []
+    fill = pdf_assembly._fill
+
+    def counted(document: Any, elements: Any, turns: Any) -> None:
+        made.append(len(elements))
+        fill(document, elements, turns)
+
+    monkeypatch.setattr(pdf_assembly, "_fill", counted)
+    monkeypatch.setattr(pdf_assembly, "_ELEMENTS", 2)
+    parts = parsed(tmp_path, drawn(long)).document
+    assert len(made) > 6
+    assert (parts.markdown, parts.spans) == (whole.markdown, whole.spans)
+
+
+def test_no_list_is_cut_between_parts() -> None:
+    kinds = ["text", "list", "list", "list", "text", "text", "list", "text"]
+    elements = deque(SimpleNamespace(kind=kind) for kind in kinds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pdf_assembly, "_ELEMENTS", 2)
+        slices = [[e.kind for e in some] for some in pdf_assembly._in_slices(elements)]  # type: ignore[arg-type]
+    assert slices == [["text", "list", "list", "list"], ["text", "text"], ["list", "text"]]
+
+
+def test_what_only_the_reading_of_a_page_needs_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Probe] = []
+
+    def kept(path: Path, options: ParseOptions) -> Probe:
+        found.append(probe(path, options))
+        assert all(list(page.type.words()) for page in found[0].pages[:-1])
+        return found[0]
+
+    monkeypatch.setattr(pdf, "probe", kept)
+    assert "item 3" in markdown(tmp_path, drawn(long))
+    assert not [word for page in found[0].pages for word in page.type.words()]
