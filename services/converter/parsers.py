@@ -35,10 +35,10 @@ _REVISIONS = {
     CSV: "csv-3",
     JSON: "json-2",
     XLSX: "xlsx-4",
-    XLS: "xls-2",
+    XLS: "xls-3",
     PPTX: "pptx-4",
     ODT: "odt-4",
-    ODS: "ods-3",
+    ODS: "ods-4",
     ODP: "odp-4",
     RTF: "rtf-4",
 }

@@ -10,6 +10,7 @@ from kernel.errors import Refusal
 from kernel.media import ODS
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.cells import number_of, number_text
+from services.converter.parsing.embedded import list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.odf import CONTENT, TABLE, Styles, check, metadata, whole
 from services.converter.parsing.odf_objects import Objects
@@ -47,14 +48,16 @@ def parse_ods(path: Path, options: ParseOptions) -> Parse:
     with Archive(path, options) as archive:
         check(archive)
         styles = Styles(_automatic_styles(archive), part(archive, "styles.xml"))
-        _write(_events(archive, hidden), writer, hidden, styles, Objects(archive))
+        objects = Objects(archive)
+        _write(_events(archive, hidden), writer, hidden, styles, objects)
         meta, facts = metadata(archive, ODS)
+    list_files(writer, objects.files)
     if writer.empty:
         raise Refusal("empty-document", "the spreadsheet has no visible text")
     markdown, spans = writer.finish()
     texts = tuple(dict.fromkeys([*hidden.taken(), *facts]))
     document = ParsedDocument(markdown=markdown, hidden=texts, meta=meta, spans=spans)
-    return Parse(document, archive.warnings)
+    return Parse(document, archive.warnings, files=tuple(objects.files))
 
 
 class _Sheet(NamedTuple):
@@ -192,7 +195,9 @@ class _Reader:
         times = whole(cell.get(_TABLE + "number-columns-repeated"))
         text = _shown(cell, self._paragraphs).strip()
         first = self._column + 1
-        if text and not covered:
+        if text and covered:
+            self._hidden.add("invisible-style", text)
+        elif text:
             for column in range(first, first + min(times, _MOST_COLUMNS_REPEATED)):
                 if column <= _LAST_COLUMN:
                     self._cells[column] = text

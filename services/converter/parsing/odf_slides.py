@@ -55,7 +55,7 @@ def parse_odp(path: Path, options: ParseOptions) -> Parse:
     size = _size(design)
     for number, page in enumerate(pages, 1):
         _page(page, number, writer, size)
-    return finished(writer, meta, facts, archive.warnings)
+    return finished(writer, meta, facts, archive.warnings, objects.files)
 
 
 def _size(design: Any | None) -> tuple[float, float] | None:

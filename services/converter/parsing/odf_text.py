@@ -1,5 +1,6 @@
 """ODT: headings with their numbers, lists, tables, notes; deletions and remarks are hidden."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from contracts.artifacts import HiddenText, ParsedDocument, Place
 from kernel.errors import Refusal
 from kernel.media import ODT
 from services.converter.parsing.archive import Archive
+from services.converter.parsing.embedded import list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import heading, paragraph, span
 from services.converter.parsing.looks import Runs, literal, plain_text
@@ -33,7 +35,7 @@ from services.converter.parsing.odf import (
 )
 from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import part
-from services.converter.parsing.result import Parse
+from services.converter.parsing.result import File, Parse
 from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.wordml import parse_xml
 from services.converter.parsing.writer import Writer
@@ -71,11 +73,15 @@ def parse_odt(path: Path, options: ParseOptions) -> Parse:
     if body is None:
         raise Refusal("corrupt-document", "the container holds no text document")
     writer.write(body)
-    return finished(writer, meta, facts, archive.warnings)
+    return finished(writer, meta, facts, archive.warnings, objects.files)
 
 
 def finished(
-    writer: "TextWriter", meta: Any, facts: list[HiddenText], warnings: list[str]
+    writer: "TextWriter",
+    meta: Any,
+    facts: list[HiddenText],
+    warnings: list[str],
+    files: Sequence[File],
 ) -> Parse:
     """The parse of what was written.
 
@@ -83,12 +89,13 @@ def finished(
         Refusal: `empty-document`, `too-large`.
     """
     writer.write_notes()
+    list_files(writer.out, files)
     if writer.out.empty:
         raise Refusal("empty-document", "the document has no visible text")
     markdown, spans = writer.out.finish()
     hidden = tuple(dict.fromkeys([*writer.hidden.taken(), *facts]))
     document = ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans)
-    return Parse(document, warnings)
+    return Parse(document, warnings, files=tuple(files))
 
 
 class TextWriter:

@@ -1,6 +1,7 @@
 """OpenDocument texts, sheets and slides."""
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from lxml import etree
 
 from contracts.artifacts import ParsedDocument, Place
 from kernel.errors import Refusal
+from kernel.media import ODT, sniff
 from services.converter.parsing.odf import points
 from services.converter.parsing.odf_sheets import parse_ods
 from services.converter.parsing.odf_slides import parse_odp
@@ -438,3 +440,38 @@ def test_raised_numbers_stay_apart_from_those_before(tmp_path: Path) -> None:
     )
     document = parsed(tmp_path, "text", body, styles)
     assert document.markdown == "2³²\n\n2³²\n\n232\n\n232\n"
+
+
+@pytest.mark.parametrize("kind", ["text", "presentation", "spreadsheet"])
+def test_a_document_within_a_document_is_a_file(tmp_path: Path, kind: str) -> None:
+    inner = content("text", "<text:p>Within.</text:p>")
+    path = tmp_path / "a"
+    with suppress(Refusal):
+        parsed(tmp_path, kind, "", Object_1=inner, Object_2=CHART)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("Object 3", b"plain bytes")
+        archive.writestr("ObjectReplacements/Object 1", b"picture")
+    found = PARSERS[kind](path, ParseOptions())
+    assert [file.name for file in found.files] == ["Object 1.odt", "Object 3"]
+    assert found.files == PARSERS[kind](path, ParseOptions()).files
+    assert "Object 1.odt" in found.document.markdown
+    data = found.files[0].data
+    assert sniff(data, "x") == ODT
+    (tmp_path / "b").write_bytes(data)
+    assert parse_odt(tmp_path / "b", ParseOptions()).document.markdown == "Within.\n"
+
+
+def test_a_text_under_a_merged_cell_is_not_seen(tmp_path: Path) -> None:
+    cells = (
+        '<table:table-cell table:number-columns-spanned="2"><text:p>a</text:p></table:table-cell>'
+        "<table:covered-table-cell><text:p>under</text:p></table:covered-table-cell>"
+    )
+    body = f'<table:table table:name="S"><table:table-row>{cells}</table:table-row></table:table>'
+    document = parsed(tmp_path, "spreadsheet", body)
+    assert "under" not in document.markdown
+    assert hidden(document, "invisible-style") == ["under"]
+
+
+def test_an_id_that_is_there_twice_does_not_matter(tmp_path: Path) -> None:
+    twice = '<text:p xml:id="a">one</text:p><text:p xml:id="a">two</text:p>'
+    assert parsed(tmp_path, "text", twice).markdown == "one\n\ntwo\n"
