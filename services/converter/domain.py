@@ -12,6 +12,7 @@ from services.converter.lines import Line, body_of, carried, cleaned, split
 from services.converter.noise import without_noise
 from services.converter.pages import without_page_edges
 from services.converter.papers import recover_paper
+from services.converter.underlined import underlined
 
 CONVERTER = "canonical-3"
 """Name of this form; a new number whenever the same parse would give another body."""
@@ -56,6 +57,7 @@ def settled(parsed: ParsedDocument, fallback_title: str) -> Settled:
     text, edits = cleaned(parsed.markdown)
     media_type = parsed.meta.media_type
     plain = marked(split(text), literal=media_type != MARKDOWN)
+    plain = underlined(plain) if media_type == PLAIN else plain
     paged = formed(marked(without_page_edges(plain)))
     quiet = _quiet(paged, media_type)
     lines = _settled(paged, _headed(quiet, media_type), media_type) or formed(plain)

@@ -164,6 +164,19 @@ MARKED = {
 }  # fmt: skip
 
 
+def test_titles_of_a_manual_are_told_by_the_signs_below() -> None:
+    text = (
+        "Manual\n******\n\nIt is short.\n\n1. About\n========\n\n" + TEXT + "\n\n1.1. Scope\n"
+        "----------\n\n" + TEXT + "\n\nNotes\n=====\n\n" + TEXT + "\n\nsome text\n***\n"
+    )
+    assert heads(text) == ["# Manual", "## 1. About", "### 1.1. Scope", "## Notes"]
+
+
+def test_a_title_between_two_rows_is_above_one_with_a_row_below() -> None:
+    text = f"====\nBook\n====\n\n{TEXT}\n\nPart\n~~~~\n\n{TEXT}\n\nChap\n====\n\n{TEXT}"
+    assert heads(text) == ["# Book", "## Part", "### Chap"]
+
+
 @pytest.mark.parametrize(("text", "wanted"), MARKED.values(), ids=MARKED.keys())
 def test_headings_of_a_law_get_the_levels_of_its_parts(text: str, wanted: list[str]) -> None:
     assert [head for head in heads(text, MARKDOWN) if head != "# Law"] == wanted
