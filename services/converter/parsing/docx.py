@@ -19,13 +19,25 @@ from services.converter.parsing.literal import span
 from services.converter.parsing.looks import resolved
 from services.converter.parsing.markdown import to_markdown
 from services.converter.parsing.marks import Marks
-from services.converter.parsing.office import part, properties, relations, side_part, whole_copy
+from services.converter.parsing.office import (
+    addresses,
+    part,
+    properties,
+    relations,
+    side_part,
+    whole_copy,
+)
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_chunks import unfold, unfold_diagrams
 from services.converter.parsing.word_numbers import name_headings, write_labels
 from services.converter.parsing.word_symbols import name_symbols
-from services.converter.parsing.word_wrappers import link_fields, open_wrappers
+from services.converter.parsing.word_wrappers import (
+    anchor_links,
+    complete_tables,
+    link_fields,
+    open_wrappers,
+)
 from services.converter.parsing.wordml import (
     Styles,
     W,
@@ -76,7 +88,9 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         paths = Paths(root, _PLACES)
         name_symbols(root)
         taken = open_wrappers(root)
-        links = link_fields(root) if _RELATIONS in archive.names else {}
+        complete_tables(root)
+        links = anchor_links(root, addresses(archive, _DOCUMENT))
+        links |= link_fields(root) if _RELATIONS in archive.names else {}
         chunks = _unfold_chunks(archive, root, styles)
         write_labels(root, styles, part(archive, "word/numbering.xml"))
         known, hidden, footnotes = Styles(styles), taken, dict[str, str]()

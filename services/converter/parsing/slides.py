@@ -186,7 +186,8 @@ class _Deck:
         for names in slide.element.iter(P + "cNvPr"):
             self.hidden.add("alt-text", names.get("descr") or names.get("title") or "")
         if slide.element.get("show") in {"0", "false"}:
-            self.hidden.add("invisible-style", text_of(slide.element))
+            texts = [text_of(slide.element), *_diagram_texts(slide.element, slide.part)]
+            self.hidden.add("invisible-style", " ".join(texts))
             return
         _SlideWriter(self, slide, number).write()
 
@@ -212,7 +213,8 @@ def _choose(root: Any) -> None:
     for choice in list(root.iter(_MC + "AlternateContent")):
         parent = choice.getparent()
         wanted = choice.find(_MC + "Choice")
-        if wanted is None or not text_of(wanted):
+        drawn = wanted is not None and next(wanted.iter(P + "graphicFrame"), None) is not None
+        if wanted is None or not (drawn or text_of(wanted)):
             wanted = choice.find(_MC + "Fallback")
         for child in () if wanted is None else list(wanted):
             choice.addprevious(child)
@@ -329,12 +331,17 @@ class _SlideWriter:
 
     def _diagram(self, shape: Any, box: Box | None) -> None:
         """Texts of a SmartArt, as a list."""
-        for ids in shape._element.iter(_DGM + "relIds"):
-            target = shape.part.related_part(ids.get(_R + "dm"))
-            root = etree.fromstring(target.blob, etree.XMLParser(resolve_entities=False))
-            texts = (text_of(point) for point in root.iter(_DGM + "pt"))
-            items = "\n".join(f"- {span(text)}" for text in texts if text)
-            self._writer.block(items, self._deck.place(self._number, box))
+        items = "\n".join(f"- {span(text)}" for text in _diagram_texts(shape._element, shape.part))
+        self._writer.block(items, self._deck.place(self._number, box))
+
+
+def _diagram_texts(element: Any, of: Any) -> list[str]:
+    texts: list[str] = []
+    for ids in element.iter(_DGM + "relIds"):
+        target = of.related_part(ids.get(_R + "dm"))
+        root = etree.fromstring(target.blob, etree.XMLParser(resolve_entities=False))
+        texts += (text_of(point) for point in root.iter(_DGM + "pt"))
+    return [text for text in texts if text]
 
 
 def _title_of(slide: Any) -> Any | None:

@@ -12,6 +12,7 @@ from services.converter.parsing.wordml import W, text_of
 
 _ALWAYS = frozenset(W + name for name in ("ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
 _PROPERTIES = frozenset(W + name for name in ("rPr", "trPr", "tcPr", "numPr", "pPr", "sectPr"))
+_MOST_COLUMNS = 1000
 _LINE = frozenset({W + "p", W + "hyperlink"})
 _R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _LINK = re.compile(
@@ -64,6 +65,29 @@ def _take_deleted_rows(root: Any) -> list[HiddenText]:
     return hidden
 
 
+def complete_tables(root: Any) -> None:
+    """Give every table the grid of columns that docling wants to see; in place."""
+    for table in root.iter(W + "tbl"):
+        if table.find(W + "tblGrid") is not None:
+            continue
+        grid = etree.Element(W + "tblGrid")
+        width = max((sum(map(_columns, row.iter(W + "tc"))) for row in table.findall(W + "tr")),
+                    default=0)  # fmt: skip
+        for _ in range(min(width, _MOST_COLUMNS)):
+            etree.SubElement(grid, W + "gridCol")
+        properties = table.find(W + "tblPr")
+        if properties is None:
+            table.insert(0, etree.Element(W + "tblPr"))
+            properties = table[0]
+        properties.addnext(grid)
+
+
+def _columns(cell: Any) -> int:
+    span = cell.find(f"{W}tcPr/{W}gridSpan")
+    told = "" if span is None else span.get(W + "val") or ""
+    return int(told) if told.isdecimal() and 0 < len(told) < 4 else 1
+
+
 def link_fields(root: Any) -> dict[str, str]:
     """Make links of the fields that lead to an address outside; in place.
 
@@ -78,6 +102,26 @@ def link_fields(root: Any) -> dict[str, str]:
             _open(field, field)
     for paragraph in list(root.iter(W + "p")):
         _link_runs(paragraph, found)
+    return found
+
+
+def anchor_links(root: Any, known: dict[str, str]) -> dict[str, str]:
+    """Give links that lead to a place within a page outside the whole address; in place.
+
+    Args:
+        root: the document.
+        known: the addresses outside, by the id of the relation.
+
+    Returns:
+        The address of each new relation, by its id.
+    """
+    found: dict[str, str] = {}
+    for link in root.iter(W + "hyperlink"):
+        anchor, address = link.get(W + "anchor"), known.get(link.get(_R_ID) or "")
+        if anchor and address and "#" not in address:
+            key = f"rIdAnchor{len(found) + 1}"
+            found[key] = f"{address}#{anchor}"
+            link.set(_R_ID, key)
     return found
 
 

@@ -510,3 +510,24 @@ def test_templates_and_documents_with_macros_are_documents(tmp_path: Path, kind:
         for name, data in parts.items():
             changed.writestr(name, data)
     assert "Frist" in parse_docx(tmp_path / "b.docx", ParseOptions()).document.markdown
+
+
+def test_a_table_without_a_grid_is_a_table(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(2, 2)
+    for number, cell in enumerate(table._cells):
+        cell.text = f"c{number}"
+    table._tbl.remove(table._tbl.tblGrid)
+    table._tbl.remove(table._tbl.tblPr)
+    assert "| c0 | c1 |\n| - | - |\n| c2 | c3 |" in parse(document, tmp_path).document.markdown
+
+
+def test_a_link_into_a_page_leads_there(tmp_path: Path) -> None:
+    document = docx.Document()
+    target = "https://a.example/x"
+    key = document.part.relate_to(target, RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+    link = etree.fromstring(f"<w:hyperlink {W_NS}><w:r><w:t>the law</w:t></w:r></w:hyperlink>")
+    link.set(qn("r:id"), key)
+    link.set(qn("w:anchor"), "art5")
+    document.add_paragraph("See ")._p.append(link)
+    assert "[the law](https://a.example/x#art5)" in parse(document, tmp_path).document.markdown

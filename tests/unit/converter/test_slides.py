@@ -7,6 +7,7 @@ from typing import Any
 
 import pptx
 import pytest
+from lxml import etree
 from pptx.chart.data import CategoryChartData
 from pptx.dml.color import RGBColor
 from pptx.enum.chart import XL_CHART_TYPE
@@ -260,3 +261,21 @@ def test_a_long_text_over_some_cells_is_there_once(deck: Any, tmp_path: Path) ->
     table.cell(0, 0).merge(table.cell(1, 0))
     markdown = parse(deck, tmp_path).document.markdown
     assert markdown.count("x" * 300) == 1
+
+
+def test_a_drawing_with_a_picture_for_older_readers_is_read(deck: Any, tmp_path: Path) -> None:
+    on = slide(deck, title="T")
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = ["East"]
+    data.add_series("Sales", (3,))
+    where = (Pt(1), Pt(1), Pt(200), Pt(100))
+    frame = on.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *where, data)._element
+    ns = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    choice = etree.fromstring(
+        f'<mc:AlternateContent {ns}><mc:Choice Requires="x"/><mc:Fallback/></mc:AlternateContent>'
+    )
+    frame.addprevious(choice)
+    choice[0].append(frame)
+    choice[1].append(box(on, "old")._element)
+    markdown = parse(deck, tmp_path).document.markdown
+    assert "| East | 3 |" in markdown and "old" not in markdown
