@@ -85,6 +85,8 @@ class Page:
             return not goes_on(above)
         if self._titles_part(number - 1):
             return True
+        if self._long:
+            return above[-1] != "," and not goes_on(above)
         short = len(above) < min(60, 0.8 * (self._wide or 80)) or above.isupper()
         return short and above[0].isupper() and above[-1] != "," and not goes_on(above)
 
@@ -107,7 +109,9 @@ class Page:
         """Where lines are cut, if this text is cut into lines; 0 if it is not."""
         sizes = sorted(len(line.text) for line in self.lines if line.text and not line.code)
         wide = sizes[len(sizes) * 19 // 20] if sizes else 0
-        if wide > _WIDEST:
+        # A line that is not cut is a paragraph: what follows begins another.
+        self._long = wide > _WIDEST
+        if self._long:
             return 0
         pairs = cut = 0
         for above, below in pairwise(self.lines):

@@ -1,6 +1,7 @@
 """Titles of articles and chapters that stand on lines of their own. Pure."""
 
 import re
+from collections import Counter
 
 from services.converter.form import is_heading
 from services.converter.headings import Mark, in_capitals, named_part, names_law
@@ -105,7 +106,7 @@ class Titles:
             return []
         starts = {item.line for item in self._items}
         above = {i.line: self._title_above(i, starts) for i in leaves if i.form != "titled"}
-        found = [block for block in above.values() if block]
+        found = self._without_refrain([block for block in above.values() if block])
         if len(found) < LEAST or len(found) * 5 < len(above) * 2:
             return []
         topics: list[Item] = []
@@ -115,6 +116,13 @@ class Titles:
             topics.append(Item(block[0], mark, bare, "titled", known, titles=block[1:]))
             self.taken.update(block[1:])
         return topics
+
+    def _without_refrain(self, blocks: list[list[int]]) -> list[list[int]]:
+        """Without what a site puts above every article."""
+        words = [self._page.joined(block) for block in blocks]
+        times = Counter(words)
+        most = max(LEAST, len(blocks) // 4)
+        return [b for b, text in zip(blocks, words, strict=True) if times[text] <= most]
 
     def _title_above(self, item: Item, starts: set[int]) -> list[int]:
         last = self._page.next_text(item.line, -1)
