@@ -37,6 +37,7 @@ from services.converter.parsing.word_wrappers import (
     complete_tables,
     link_fields,
     open_wrappers,
+    write_cell_links,
 )
 from services.converter.parsing.wordml import (
     Styles,
@@ -89,7 +90,8 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         name_symbols(root)
         taken = open_wrappers(root)
         complete_tables(root)
-        links = anchor_links(root, addresses(archive, _DOCUMENT))
+        outside = addresses(archive, _DOCUMENT)
+        links = anchor_links(root, outside)
         links |= link_fields(root) if _RELATIONS in archive.names else {}
         chunks = _unfold_chunks(archive, root, styles)
         write_labels(root, styles, part(archive, "word/numbering.xml"))
@@ -106,6 +108,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         hidden += _side_parts(archive)
         facts = properties(archive)
         files = embedded_files(archive)
+        write_cell_links(root, outside | links)
         marks = Marks()
         _mark(root, paths, chunks, marks)
         changed = {_DOCUMENT: root} if styles is None else {_DOCUMENT: root, _STYLES: styles}

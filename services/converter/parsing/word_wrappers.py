@@ -4,6 +4,7 @@ all of it within tables.
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 from lxml import etree
 
@@ -13,6 +14,8 @@ from services.converter.parsing.wordml import W, text_of
 _ALWAYS = frozenset(W + name for name in ("ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
 _PROPERTIES = frozenset(W + name for name in ("rPr", "trPr", "tcPr", "numPr", "pPr", "sectPr"))
 _MOST_COLUMNS = 1000
+_SAFE = "!#$%&'*+,/:;=?@[]~"
+"""Of an address; what would end it in Markdown, or a cell, is written as a number."""
 _LINE = frozenset({W + "p", W + "hyperlink"})
 _R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _LINK = re.compile(
@@ -123,6 +126,26 @@ def anchor_links(root: Any, known: dict[str, str]) -> dict[str, str]:
             found[key] = f"{address}#{anchor}"
             link.set(_R_ID, key)
     return found
+
+
+def write_cell_links(root: Any, known: dict[str, str]) -> None:
+    """Write the links within tables, of which docling keeps the words only; in place.
+
+    Args:
+        root: the document.
+        known: the addresses outside, by the id of the relation.
+    """
+    for link in list(root.iter(W + "hyperlink")):
+        address = known.get(link.get(_R_ID) or "", "")
+        texts = [text for text in link.iter(W + "t") if (text.text or "").strip()]
+        words = "".join(text.text or "" for text in texts).strip()
+        if not texts or not _OUTSIDE.match(address) or not _in_table(link):
+            continue
+        if words.rstrip("/") in {address.rstrip("/"), address.removeprefix("mailto:")}:
+            continue
+        texts[0].text = f"[{(texts[0].text or '').lstrip()}"
+        texts[-1].text = f"{(texts[-1].text or '').rstrip()}]({quote(address, safe=_SAFE)})"
+        _open(link, link)
 
 
 def _link_runs(paragraph: Any, found: dict[str, str]) -> None:

@@ -531,3 +531,19 @@ def test_a_link_into_a_page_leads_there(tmp_path: Path) -> None:
     link.set(qn("w:anchor"), "art5")
     document.add_paragraph("See ")._p.append(link)
     assert "[the law](https://a.example/x#art5)" in parse(document, tmp_path).document.markdown
+
+
+def test_links_in_cells_are_links(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(2, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text, table.cell(1, 0).text = "a", "b", "c"
+    target = "https://a.example/x_(y)|z"
+    key = document.part.relate_to(target, RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+    link = etree.fromstring(
+        f"<w:hyperlink {W_NS}><w:r><w:rPr><w:b/></w:rPr><w:t>the</w:t></w:r>"
+        '<w:r><w:t xml:space="preserve"> law</w:t></w:r></w:hyperlink>'
+    )
+    link.set(qn("r:id"), key)
+    table.cell(1, 1).paragraphs[0]._p.append(link)
+    markdown = parse(document, tmp_path).document.markdown
+    assert "| c | [**the** law](https://a.example/x_%28y%29%7Cz) |" in markdown
