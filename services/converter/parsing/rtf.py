@@ -68,6 +68,7 @@ class _State:
     target: str = "body"
     font: int = 0
     unicode_skip: int = 1
+    twice: bool = False
     hidden: bool = False
     deleted: bool = False
     color: int = 0
@@ -209,7 +210,10 @@ class _Reader:
             if len(self._stack) > _MOST_GROUPS:
                 raise Refusal("too-deep", f"groups nested more than {_MOST_GROUPS} deep")
             self._stack.append(self._state)
-            self._state = replace(self._state)
+            # Of a text that is there twice, the one without Unicode comes first.
+            skip = self._state.skip or self._state.twice
+            self._state.twice = False
+            self._state = replace(self._state, skip=skip)
             return
         if not self._stack:
             return
@@ -262,6 +266,8 @@ class _Reader:
             state.skip = True
         elif word in WHOLE:
             state.target = WHOLE[word]
+        elif word == "upr":
+            state.twice = True
         elif word in SIGNS:
             self._put(SIGNS[word])
         elif word in _LAYOUT:

@@ -49,6 +49,7 @@ KEPT = frozenset(
         "footnote",
         "company",
         "fldinst",
+        "ud",
     }
 )
 """Destinations that are read although older readers may skip them."""

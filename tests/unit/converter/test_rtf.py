@@ -200,3 +200,11 @@ def test_code_pages_of_macs_and_of_fonts_are_known(tmp_path: Path, head: str, ch
     path = tmp_path / "a.rtf"
     path.write_bytes(f"{{\\rtf1{head}{octets}\\par}}".encode("latin-1"))
     assert parse_rtf(path, ParseOptions()).document.markdown == "Привет\n"
+
+
+def test_of_a_text_with_and_without_unicode_the_first_is_read(read: Reader) -> None:
+    title = r"{\info{\upr{\title ?etrtletno}{\*\ud{\title \u268\'3fetrtletno}}}{\author B}}"
+    document = read(r"a {\upr{\b ?b}{\*\ud{\b \u268\'3fb}}} c\par", title)
+    assert document.meta.title == "Četrtletno"
+    assert document.meta.author == "B"
+    assert document.markdown == "a **Čb** c\n"
