@@ -35,6 +35,8 @@ def open_wrappers(root: Any) -> list[HiddenText]:
         parent = wrapper.getparent()
         if parent is not None and parent.tag not in _PROPERTIES:
             _open(wrapper, wrapper)
+    for ruby in list(root.iter(W + "ruby")):
+        _open_ruby(ruby)
     for control in list(root.iter(W + "sdt")):
         content = control.find(W + "sdtContent")
         in_line = control.getparent().tag in _LINE
@@ -51,6 +53,16 @@ def _open(wrapper: Any, content: Any) -> None:
     for child in list(content):
         wrapper.addprevious(child)
     wrapper.getparent().remove(wrapper)
+
+
+def _open_ruby(ruby: Any) -> None:
+    """`word(reading)`: docling reads neither."""
+    base, reading = ruby.find(W + "rubyBase"), ruby.find(W + "rt")
+    words = "" if base is None else text_of(base)
+    small = "" if reading is None else text_of(reading)
+    text = etree.Element(W + "t")
+    text.text = f"{words}({small})" if small else words
+    ruby.getparent().replace(ruby, text)
 
 
 def _take_deleted_rows(root: Any) -> list[HiddenText]:

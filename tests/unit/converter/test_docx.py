@@ -547,3 +547,12 @@ def test_links_in_cells_are_links(tmp_path: Path) -> None:
     table.cell(1, 1).paragraphs[0]._p.append(link)
     markdown = parse(document, tmp_path).document.markdown
     assert "| c | [**the** law](https://a.example/x_%28y%29%7Cz) |" in markdown
+
+
+def test_readings_over_words_stand_in_brackets(tmp_path: Path) -> None:
+    document = docx.Document()
+    inner = "<w:{0}><w:r><w:t>{1}</w:t></w:r></w:{0}>"
+    ruby = f"{inner.format('rt', 'kana')}{inner.format('rubyBase', 'kanji')}"
+    run = etree.fromstring(f"<w:r {W_NS}><w:ruby>{ruby}</w:ruby></w:r>")
+    document.add_paragraph("A ")._p.append(run)
+    assert parse(document, tmp_path).document.markdown == "A kanji(kana)"
