@@ -23,7 +23,7 @@ A piece is of the first sort that fits:
   sure: frequency and order of words say something; but no single word does.
 * `decidable`: the rest.
 
-The dictionaries are those of hunspell, of which `kernel/language/words.npz` was made as well. They
+The dictionaries and the news are those of which `kernel/language/words.npz` was made as well. They
 are not the model's answer, but what they do not know it knows less well: so the last figure is what
 is left for the model to get wrong, not what another model would reach. `--misses N` prints that
 many pieces told wrong of each language at 250 characters with their sort, to be read.

@@ -190,15 +190,15 @@ def written(folder: Path, language: str) -> dict[str, float]:
     clone = _clone(folder, "unicode-org/unilex")
     listed = _git(clone, "show", f"HEAD:data/frequency/{_WRITTEN[language]}.txt")
     counts: dict[str, int] = defaultdict(int)
-    lower: set[str] = set()
+    kept: set[str] = set()
     for line in listed.splitlines():
         word, _, count = line.partition("\t")
         if word.isalpha() and count.isdigit():
             counts[word.lower()] += int(count)
             if word.islower():
-                lower.add(word)
-    whole = sum(counts[word] for word in lower)
-    return {word: counts[word] / whole for word in sorted(lower)}
+                kept.add(word)
+    whole = sum(counts[word] for word in kept)
+    return {word: counts[word] / whole for word in sorted(kept)}
 
 
 _WRITTEN = {"hr": "hr", "sr": "sr-Latn"}

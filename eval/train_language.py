@@ -405,9 +405,9 @@ LEVELS = 10
 RECIPES = {
     "south": Recipe(each=60_000, drawn=0.6, shared=0.6, shortest=24, bare=0.1, rate=0.2),
     "native": Recipe(
-        each=60_000,
-        running=0.35,
-        drawn=0.45,
+        each=120_000,
+        running=0.3,
+        drawn=0.6,
         shared=0.0,
         shortest=24,
         bare=0.07,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from kernel.language.features import Features
 
 FILE = Path(__file__).with_name("model.npz")
-BITS = {"latin": 15, "cyrillic": 15, "south": 18, "native": 20}
+BITS = {"latin": 15, "cyrillic": 15, "south": 18, "native": 21}
 """Table → hashes are cut to so many bits."""
 
 
