@@ -30,6 +30,8 @@ _SUB_NUMBER = re.compile(
 )
 _OF_NUMBERS = "IVXLCDMІХМС0123456789"
 _FEWEST = 2
+_WIDEST_GAP = 5
+"""Numbers that may have been repealed between two."""
 
 
 def numbered_chapters(
@@ -54,10 +56,11 @@ def numbered_chapters(
 
 
 def _leads(page: Page, line: int, starts: Collection[int]) -> bool:
-    """Whether an article follows, after no more than the title of it."""
+    """Whether an article follows, after no more than the title of it; figures are of a table."""
     after = next((n for n in range(line + 1, line + 9) if n in starts), None)
-    between = range(line + 1, after or 0)
-    return after is not None and sum(len(page.text(n)) for n in between) < SHORT
+    between = [text for n in range(line + 1, after or 0) if (text := page.text(n))]
+    titles = all(re.search(r"[^\W\d_]", text) for text in between)
+    return after is not None and titles and sum(map(len, between)) < SHORT
 
 
 def sub_chapters(page: Page, items: Sequence[Item], taken: Collection[int]) -> list[Item]:
@@ -111,7 +114,7 @@ def _counting(found: Sequence[tuple[Item, tuple[int, ...]]]) -> list[Item]:
     firsts = {1, ord("A"), ord("А")}
     for item, parts in found:
         row = item.unit, parts[:-1]
-        if parts[-1] in firsts or parts[-1] - rows.get(row, -9) in (1, 2):
+        if parts[-1] in firsts or 0 < parts[-1] - rows.get(row, -99) <= _WIDEST_GAP:
             rows[row] = parts[-1]
             kept.append(item)
     return kept if len(kept) >= _FEWEST and len(kept) * 2 >= len(found) else []

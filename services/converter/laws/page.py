@@ -12,6 +12,7 @@ from services.converter.lines import Line
 
 _WIDEST = 120
 """Characters of a line in text that is cut into lines."""
+_LETTER = re.compile(r"[^\W\d_]")
 _GOES_ON = re.compile(
     r"(?:^|\s)(?:of|in|with|to|under|and|or|by|from|the|see|gemäß|nach|des|der|dem|den|in|im|und|oder|"
     r"vgl\.|von|mit|zu|aus|в|във|на|от|по|с|и|или|у|од|из|са|со|според|съгласно|согласно|у|u|iz|s|sa|"
@@ -85,7 +86,8 @@ class Page:
             return not goes_on(above)
         if self._titles_part(number - 1):
             return True
-        if self._long:
+        if self._long or not _LETTER.search(above):
+            # A paragraph of its own; the last figure of a table.
             return above[-1] != "," and not goes_on(above)
         short = len(above) < min(60, 0.8 * (self._wide or 80)) or above.isupper()
         return short and above[0].isupper() and above[-1] != "," and not goes_on(above)
