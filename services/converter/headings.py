@@ -402,3 +402,30 @@ _SECTIONS = re.compile(
 def named_section(text: str) -> bool:
     """A part of a paper that has no number: an abstract, the references."""
     return _SECTIONS.fullmatch(text.rstrip(".:")) is not None
+
+
+# --- decisions of courts ----------------------------------------------------------------------
+
+_DECISION = re.compile(
+    r"(?:the )?(?:facts|law|procedure|judgment|operative part)|"
+    r"reasons(?: for (?:the )?(?:judgment|decision))?|"
+    r"tenor|tatbestand|(?:entscheidungs)?gründe|leits[aä]tze?|sachverhalt|rechtsmittelbelehrung|spruch|"
+    r"установил[аи]?|решил[аи]?|постановил[аи]?|определил[аи]?|приговорил[аи]?|"
+    r"установи|реши|постанови|определи|мотиви|"
+    r"пресуд[аеу]|решење|образложење|изрека|поука о правном (?:леку|лијеку)|"
+    r"решение|образложение|правна поука|"
+    r"presud[aeu]|rješenje|rešenje|obrazloženje|izreka|pravna pouka|pouka o pravnom l(?:ije|e)ku|"
+    r"uputa o pravnom lijeku|"
+    r"sodba|sklep|izrek|obrazložitev|pravni pouk",
+    re.IGNORECASE,
+)
+_SPACED_LETTERS = re.compile(r"(?<=\b\w) (?=\w\b)")
+
+
+def part_of_decision(text: str) -> bool:
+    """`Tatbestand`, `УСТАНОВИЛ:`, `O b r a z l o ž e n j e`: a part of what a court decided."""
+    plain = text.strip().rstrip(":").strip()
+    if len(plain) > 60:
+        return False
+    closed = _SPACED_LETTERS.sub("", plain)
+    return _DECISION.fullmatch(plain) is not None or _DECISION.fullmatch(closed) is not None

@@ -11,6 +11,7 @@ from services.converter.headings import (
     legal_mark,
     named_section,
     number_parts,
+    part_of_decision,
     reads_as_title,
     roman_mark,
 )
@@ -51,8 +52,25 @@ def recover_paper(lines: Sequence[Line]) -> list[Line]:
     if depths:
         depths |= {n: 1 for n in range(len(texts)) if _names_section(texts, n)}
     else:
-        return recover_clauses(lines) or list(lines)
+        clauses = recover_clauses(lines)
+        if clauses:
+            return clauses
+        depths = _decision(texts)
     return _written(lines, {n: min(top + depth, 6) for n, depth in depths.items()})
+
+
+def _decision(texts: Sequence[str]) -> dict[int, int]:
+    """The parts of a court's decision, if it has two at least."""
+    found = {
+        n: 1
+        for n, text in enumerate(texts)
+        if text and part_of_decision(text) and not any(texts[m] for m in _beside(texts, n))
+    }
+    return found if len(found) > 1 else {}
+
+
+def _beside(texts: Sequence[str], number: int) -> list[int]:
+    return [n for n in (number - 1, number + 1) if 0 <= n < len(texts)]
 
 
 def _written(lines: Sequence[Line], levels: dict[int, int]) -> list[Line]:

@@ -175,6 +175,23 @@ MARKED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("parts", "wanted"),
+    [
+        (("Tenor", TEXT, "Tatbestand", TEXT, "Entscheidungsgründe", TEXT),
+         ["# Tenor", "# Tatbestand", "# Entscheidungsgründe"]),
+        (("УСТАНОВИЛ:", TEXT, "РЕШИЛ:", TEXT), ["# УСТАНОВИЛ:", "# РЕШИЛ:"]),
+        (("P R E S U D U", TEXT, "O b r a z l o ž e n j e", TEXT),
+         ["# P R E S U D U", "# O b r a z l o ž e n j e"]),
+        (("IZREK", TEXT, "Obrazložitev", TEXT), ["# IZREK", "# Obrazložitev"]),
+        (("Gründe", TEXT, TEXT), []),
+        (("The tenor", "Tenor sang", TEXT, "Gründe gibt es viele", TEXT), []),
+    ],
+)  # fmt: skip
+def test_parts_of_a_decision_are_headings(parts: tuple[str, ...], wanted: list[str]) -> None:
+    assert heads(law(*parts)) == wanted
+
+
 def test_titles_of_a_manual_are_told_by_the_signs_below() -> None:
     text = (
         "Manual\n******\n\nIt is short.\n\n1. About\n========\n\n" + TEXT + "\n\n1.1. Scope\n"
