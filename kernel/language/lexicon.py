@@ -9,8 +9,8 @@ from kernel.language.features import word_hashes
 
 FILE = Path(__file__).with_name("words.npz")
 KINDS = {
-    "croatian": -1.17, "serbian": 1.99, "ijekavian": -1.76, "ekavian": 2.00,
-    "croatian_use": -1.65, "serbian_use": 1.14,
+    "croatian": -1.29, "serbian": 1.82, "ijekavian": -1.87, "ekavian": 2.04,
+    "croatian_use": -1.66, "serbian_use": 1.03,
 }  # fmt: skip
 """Log odds of Serbian for each word of a kind, fitted on texts that are held apart for it and are
 not reported on (`eval.language_words --fit`).
@@ -19,6 +19,8 @@ The first two are words that one spelling dictionary has and the other has not; 
 of which the Serbian dictionary has both forms of old yat; the last two are in both dictionaries
 and much more frequent in one language.
 """
+
+_YAT = tuple(kind in {"ijekavian", "ekavian"} for kind in KINDS)
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -29,19 +31,23 @@ def evidence(text: str) -> float:
 
 
 def kinds(text: str) -> tuple[int, ...]:
-    """How many words of `text` are of each kind. Capitalised ones are left out: they are names,
-    which are in the texts of both."""
+    """How many words of `text` are of each kind.
+
+    Capitalised ones with old yat are left out: many are names of places (Rijeka, Bela Crkva), which
+    are in the texts of both.
+    """
     import numpy as np
 
     if text.isupper():
         text = text.lower()
-    words = " ".join(word for word in _WORD.findall(text) if word.islower())
+    words = _WORD.findall(text)
     if not words:
         return (0,) * len(KINDS)
-    known, kind = table()
-    wanted = keys(words)
+    known, kind, named = table()
+    wanted = keys(" ".join(words).lower())
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found = kind[at[known[at] == wanted]]
+    lower = np.array([word.islower() for word in words[: len(wanted)]], dtype=bool)
+    found = kind[at[(known[at] == wanted) & (lower | named[at])]]
     return tuple(int(count) for count in np.bincount(found, minlength=len(KINDS)))
 
 
@@ -56,9 +62,10 @@ def keys(words: str) -> Any:
 
 
 @cache
-def table() -> tuple[Any, Any]:
-    """Sorted keys, and the place in `KINDS` of each; read once."""
+def table() -> tuple[Any, Any, Any]:
+    """Sorted keys, the place in `KINDS` of each, whether it counts with a capital; read once."""
     import numpy as np
 
     with np.load(FILE, allow_pickle=False) as file:
-        return file["keys"], file["kinds"]
+        places = file["kinds"]
+        return file["keys"], places, ~np.array(_YAT)[places]

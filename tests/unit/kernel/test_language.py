@@ -177,11 +177,12 @@ def test_words_of_one_dictionary_are_evidence_for_it() -> None:
     assert evidence("sljedeći prijedlog, cijela djeca") < -5
     assert evidence("sledeći predlog, cela deca") > 5
     assert evidence("SLEDEĆI PREDLOG") == evidence("sledeći predlog") > 0
+    assert evidence("Europska Tjedan") == evidence("europska tjedan") < 0
 
 
-def test_names_and_words_of_both_are_no_evidence() -> None:
-    assert evidence("Cela Deca Prijedlog hrvatske srpski, grad i škola") == 0
-    assert evidence("") == evidence("12 !") == 0
+def test_names_of_places_and_words_of_both_are_no_evidence() -> None:
+    assert evidence("Bela Reka Rijeka Bijelo hrvatske srpski, grad i škola") == 0
+    assert evidence("") == evidence("12 !") == evidence("a" * 5_000) == 0
 
 
 def test_a_text_of_any_length_is_judged_by_windows() -> None:
