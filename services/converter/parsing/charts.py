@@ -1,9 +1,9 @@
 """Charts of office documents as tables: a row for each category, a column for each series."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from services.converter.parsing.cells import number_of, number_text
+from services.converter.parsing.cells import number_of, number_text, shower
 from services.converter.parsing.literal import paragraph
 from services.converter.parsing.slide_text import text_of
 from services.converter.parsing.table_text import table_row, table_rule
@@ -48,14 +48,27 @@ def _points(series: Any, *names: str) -> dict[int, str]:
 
 def _values(element: Any) -> Iterator[tuple[int, str]]:
     levels = element.findall(f".//{_C}lvl")
+    dated = _dates(element)
     for point in (levels[0] if levels else element).iter(_C + "pt"):
         index, value = point.get("idx") or "", point.findtext(_C + "v") or ""
         if index.isdecimal() and len(index) < 7 and value:
-            yield int(index), _number(value)
+            yield int(index), _number(value, dated)
 
 
-def _number(text: str) -> str:
+def _dates(element: Any) -> Callable[[float], str] | None:
+    """How to write numbers that are days, by the form which the chart gives them."""
+    from openpyxl.styles.numbers import is_date_format
+
+    code = next((e.text or "" for e in element.iter(_C + "formatCode")), "")
+    if not is_date_format(code[:200]):
+        return None
+    of_1904 = element.getroottree().getroot().find(_C + "date1904")
+    told = of_1904 is not None and (of_1904.get("val") or "1") not in {"0", "false"}
+    return shower(code[:200], from_1904=told)
+
+
+def _number(text: str, dated: Callable[[float], str] | None) -> str:
     try:
-        return number_text(number_of(text))
+        return dated(float(text)) if dated else number_text(number_of(text))
     except (ValueError, OverflowError):
         return text

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from services.converter.parsing.archive import Archive, Damaged
-from services.converter.parsing.wordml import parse_xml
+from services.converter.parsing.wordml import parse_xml, usual
 
 _BORING = frozenset({
     "Template", "TotalTime", "Pages", "Words", "Characters", "Application", "DocSecurity", "Lines",
@@ -117,15 +117,25 @@ def whole_copy(
                     raise
                 archive.miss(name)
                 data = _stand_in(name)
-            copy.writestr(name, _as_document(data) if name == _TYPES else data)
+            copy.writestr(name, _plain(name, data))
         for name in dict.fromkeys(_named(archive)):
-            if name not in names:
+            actual = archive.actual(name)
+            if name not in names and actual in names:
+                copy.writestr(name, _plain(name, archive.read(actual)))
+            elif name not in names:
                 if needed.fullmatch(name):
                     raise archive.lack("a part with text")
                 archive.miss(name)
                 copy.writestr(name, _stand_in(name))
     out.seek(0)
     return out
+
+
+def _plain(name: str, data: bytes) -> bytes:
+    """A part as libraries know it."""
+    if name == _TYPES:
+        return _as_document(data)
+    return usual(data) if name.endswith((".xml", ".rels")) else data
 
 
 def _as_document(types: bytes) -> bytes:
@@ -142,7 +152,7 @@ def _named(archive: Archive) -> Iterator[str]:
         match = _RELATIONS.fullmatch(rels)
         if match:
             with suppress(Damaged):
-                yield from (r.target for r in relations(archive, f"{match[1]}{match[2]}"))
+                yield from (r.target for r in _relations(archive, f"{match[1]}{match[2]}"))
 
 
 def _stand_in(name: str) -> bytes:
@@ -156,6 +166,11 @@ def _stand_in(name: str) -> bytes:
 
 def relations(archive: Archive, name: str) -> list[Relation]:
     """The parts of this container that the part `name` refers to; never addresses outside."""
+    found = _relations(archive, name)
+    return [relation._replace(target=archive.actual(relation.target)) for relation in found]
+
+
+def _relations(archive: Archive, name: str) -> list[Relation]:
     folder, base = posixpath.split(name)
     found: list[Relation] = []
     root = part(archive, posixpath.join(folder, "_rels", f"{base}.rels"))
@@ -165,7 +180,7 @@ def relations(archive: Archive, name: str) -> list[Relation]:
             continue
         path = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
         kind = (element.get("Type") or "").rpartition("/")[2]
-        found.append(Relation(element.get("Id") or "", kind, archive.actual(path)))
+        found.append(Relation(element.get("Id") or "", kind, path))
     return found
 
 

@@ -39,6 +39,7 @@ _UNSEEN = frozenset(
 )
 """What stands between and in runs, and says nothing."""
 
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _TINY_HALF_POINTS = 4
 _PALE = 232
 _FAR_LEFT_POINTS, _FAR_RIGHT_POINTS = -200, 1500
@@ -53,6 +54,7 @@ def parse_xml(data: bytes) -> Any:
     """
     if re.search(rb"<!(?:DOCTYPE|ENTITY)", data[:65536], re.IGNORECASE):
         raise Refusal("corrupt-document", "a part declares a document type")
+    data = usual(data)
     # Comments of the markup go: docling does not expect them.
     parser = etree.XMLParser(
         resolve_entities=False,
@@ -72,6 +74,12 @@ def parse_xml(data: bytes) -> Any:
     if root.getroottree().docinfo.doctype:
         raise Refusal("corrupt-document", "a part declares a document type")
     return root
+
+
+def usual(data: bytes) -> bytes:
+    """A part with the names that programs write by default. Those of the strict form (ISO 29500,
+    "Strict Open XML") differ throughout, and libraries do not know them."""
+    return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
 
 
 def text_of(element: Any) -> str:

@@ -489,29 +489,6 @@ def test_a_link_that_leads_nowhere_is_text(tmp_path: Path) -> None:
     assert "the law" in parse(document, tmp_path).document.markdown
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "vnd.openxmlformats-officedocument.wordprocessingml.template.main",
-        "vnd.ms-word.document.macroEnabled.main",
-        "vnd.ms-word.template.macroEnabledTemplate.main",
-    ],
-)
-def test_templates_and_documents_with_macros_are_documents(tmp_path: Path, kind: str) -> None:
-    document = docx.Document()
-    document.add_heading("Frist", 1)
-    document.save(str(tmp_path / "a.docx"))
-    with zipfile.ZipFile(tmp_path / "a.docx") as whole:
-        parts = {name: whole.read(name) for name in whole.namelist()}
-    plain = b"vnd.openxmlformats-officedocument.wordprocessingml.document.main"
-    assert plain in parts["[Content_Types].xml"]
-    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(plain, kind.encode())
-    with zipfile.ZipFile(tmp_path / "b.docx", "w") as changed:
-        for name, data in parts.items():
-            changed.writestr(name, data)
-    assert "Frist" in parse_docx(tmp_path / "b.docx", ParseOptions()).document.markdown
-
-
 def test_a_table_without_a_grid_is_a_table(tmp_path: Path) -> None:
     document = docx.Document()
     table = document.add_table(2, 2)

@@ -1,7 +1,9 @@
 """Presentations: a slide is a section, every shape has its box, the unseen is for the scanner."""
 
 import io
+import re
 import zipfile
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +281,28 @@ def test_a_drawing_with_a_picture_for_older_readers_is_read(deck: Any, tmp_path:
     choice[1].append(box(on, "old")._element)
     markdown = parse(deck, tmp_path).document.markdown
     assert "| East | 3 |" in markdown and "old" not in markdown
+
+
+def test_the_strict_form_is_read(deck: Any, tmp_path: Path) -> None:
+    box(slide(deck, title="Frist"), "Text")
+    usual = parse(deck, tmp_path).document
+    with (
+        zipfile.ZipFile(tmp_path / "a.pptx") as whole,
+        zipfile.ZipFile(tmp_path / "b.pptx", "w") as changed,
+    ):
+        for name in whole.namelist():
+            pattern = rb"http://schemas\.openxmlformats\.org/(?!package)(\w+)/2006/"
+            data = re.sub(pattern, rb"http://purl.oclc.org/ooxml/\1/", whole.read(name))
+            changed.writestr(name, data)
+    found = parse_pptx(tmp_path / "b.pptx", ParseOptions()).document
+    assert found.markdown == usual.markdown == "# Frist\n\nText\n"
+
+
+def test_days_of_a_chart_are_dates(deck: Any, tmp_path: Path) -> None:
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = [date(2024, 3, 1), date(2024, 4, 1)]
+    data.add_series("East", (45352, 2))
+    where = (Pt(0), Pt(0), Pt(100), Pt(100))
+    slide(deck, BLANK).shapes.add_chart(XL_CHART_TYPE.LINE, *where, data)
+    markdown = parse(deck, tmp_path).document.markdown
+    assert "| 2024-03-01 | 45352 |\n| 2024-04-01 | 2 |" in markdown
