@@ -34,7 +34,7 @@ _REVISIONS = {
     PLAIN: "text-4",
     CSV: "csv-3",
     JSON: "json-2",
-    XLSX: "xlsx-4",
+    XLSX: "xlsx-5",
     XLS: "xls-3",
     PPTX: "pptx-4",
     ODT: "odt-4",
