@@ -305,6 +305,11 @@ def _text_block(lines: list[Line], column: int) -> Block:
     )
 
 
+def _is_capitals(text: str) -> bool:
+    """A line of words in capitals, as `II. THE MODEL`."""
+    return text.isupper() and re.search(r"[^\W\d_]{5}", text) is not None
+
+
 class _Margin:
     """The edges and the leading of a column, and where paragraphs end in it."""
 
@@ -347,6 +352,7 @@ class _Margin:
             abs(before.size - line.size) > max(0.6, 0.07 * max(before.size, line.size))
             or (before.bold != line.bold and not runs_on)
             or before.mono != line.mono
+            or (not full and _is_capitals(before.text) != _is_capitals(line.text))
             or (before.italic != line.italic and len(group) == 1 and not full)
             or bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text))
         )

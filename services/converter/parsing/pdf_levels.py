@@ -1,5 +1,6 @@
 """Levels of the headings of a PDF: by the outline, or by type, rank in the law and numbering."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from services.converter.parsing.layout import Block
 
 DEEPEST = 5
 _NEARLY = 0.92
+_LETTERED = re.compile(r"[A-Z]\.\s+\S")
 
 
 class Heading(NamedTuple):
@@ -74,7 +76,7 @@ def _styles(headings: Sequence[Heading]) -> list[_Style]:
     for size in sorted({h.block.size for h in headings}, reverse=True):
         if not classes or size <= _NEARLY * classes[-1]:
             classes.append(size)
-    depths = [number_depth(h.text) or 0 for h in headings]
+    depths = _depths(headings)
     sizes = [sum(h.block.size <= _NEARLY * c for c in classes) for h in headings]
     weights = [0 if h.block.bold else 1 for h in headings]
     usual: dict[int, tuple[int, int]] = {}
@@ -89,3 +91,15 @@ def _styles(headings: Sequence[Heading]) -> list[_Style]:
         common = usual.get(depth, (size, weight)) if rank is None else (size, weight)
         styles.append((*common, 9 if rank is None else rank, depth or 1))
     return styles
+
+
+def _depths(headings: Sequence[Heading]) -> list[int]:
+    """Of their numbers, 0 without one; `A. Data` is under `II. Method`."""
+    depths: list[int] = []
+    roman = False
+    for heading in headings:
+        depth = number_depth(heading.text) or 0
+        roman = roman or (depth == 1 and heading.text[:1].isalpha())
+        lettered = depth == 0 and roman and _LETTERED.match(heading.text) is not None
+        depths.append(2 if lettered else depth)
+    return depths

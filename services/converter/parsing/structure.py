@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from services.converter.headings import (
     LONGEST,
@@ -18,6 +18,7 @@ from services.converter.parsing.pdf_elements import Element, Part
 from services.converter.parsing.pdf_furniture import running_lines, without
 from services.converter.parsing.pdf_hyphens import join, join_lines, vocabulary
 from services.converter.parsing.pdf_levels import Heading, levels
+from services.converter.parsing.pdf_numbers import numbered_headings
 from services.converter.parsing.pdf_shapes import BULLET
 
 _CAPTION = re.compile(
@@ -26,6 +27,9 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _MOST_BETWEEN = 6
+_WORD = re.compile(r"[^\W\d_]{3}|[^\W\d_a-zа-я]{2}|[\u3040-\u9fff\uac00-\ud7a3]")
+_COUNTED = re.compile(r"\d+ [a-z]+(?: [a-z{}]+)*$")
+_SHORT = 3
 _LEADING_NUMBER = re.compile(
     r"^(?:(?:chapter|part|kapitel|teil|глава|часть|част|поглавље|poglavlje|poglavje|dio|del)\s+)?"
     r"(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.:)]?\s+",
@@ -52,18 +56,44 @@ def structure(
     for element in elements:
         look = element.kind in {"text", "list"} and element.block.kind not in {"contents", "figure"}
         if look and _is_heading(
-            element.block, body_size, body_bold, titles, crowded=element.page in crowded
+            element.block,
+            body_size,
+            body_bold,
+            titles,
+            crowded=element.page in crowded,
+            opens=element.page <= pages[0].number + 1,
         ):
-            element.kind = "heading"
-            # `8. člen` looked like a list item; its number is part of the heading.
-            element.text = _one_line(f"{element.marker} {element.text}")
-            element.marker = ""
+            _make_heading(element)
+    may = [bool(e.block.lines) and _could_head(e.block) for e in elements]
+    for index in numbered_headings(elements, may):
+        _make_heading(elements[index])
+    for head, more in pairwise(elements):
+        if head.kind == "heading" and _goes_on_in_capitals(head, more):
+            _make_heading(more)
     elements = list(_tables_joined(_notes_last(elements, pages, body_size)))
     elements = list(_joined(elements, words))
     elements = list(_merged_headings(_numbers_joined(elements, body_size)))
     _set_levels(elements, titles)
     _set_depths(elements)
     return elements
+
+
+def _make_heading(element: Element) -> None:
+    """`8. člen` may have looked like a list item; its number is part of the heading."""
+    element.kind = "heading"
+    element.text = _one_line(f"{element.marker} {element.text}")
+    element.marker = ""
+
+
+def _goes_on_in_capitals(head: Element, more: Element) -> bool:
+    """Whether `more` is one more line of a heading that is set in capitals, centred."""
+    return (
+        more.kind == "text"
+        and head.text.isupper()
+        and more.text.isupper()
+        and len(more.block.lines) == 1
+        and _looks_like(head, more)
+    )
 
 
 def _titles(
@@ -165,6 +195,8 @@ def _could_head(block: Block) -> bool:
         and letters >= 2
         and len(text) <= 1.5 * LONGEST
         and letters * 2 >= len(text.replace(" ", ""))
+        and (_WORD.search(text) is not None or len(text) < _SHORT)
+        and not _COUNTED.match(text)
         and not _CAPTION.match(text)
         and not BULLET.match(text)
         and block.upright
@@ -184,19 +216,32 @@ def _crowded(page: Page, body_size: float, body_bold: bool) -> bool:
 
 
 def _is_heading(
-    block: Block, body_size: float, body_bold: bool, titles: dict[str, int], *, crowded: bool
+    block: Block,
+    body_size: float,
+    body_bold: bool,
+    titles: dict[str, int],
+    *,
+    crowded: bool,
+    opens: bool,
 ) -> bool:
     if not _could_head(block):
         return False
     text = _one_line(block.text)
     if _key(text) in titles or (is_legal_heading(text) and len(block.lines) <= 3):
         return True
-    if _reads_on(text, large=block.size >= body_size * 1.12):
+    if not _may_be_title(block, text, body_size, opens=opens) and _reads_on(
+        text, large=block.size >= body_size * 1.12
+    ):
         return False
     if not _stands_out(block, body_size, body_bold):
         return _is_italic_heading(block, text, body_size) or _is_capitals(block, text, body_size)
     least = 1.3 if crowded else (0.0 if len(block.lines) <= 3 else 1.4)
     return block.size >= body_size * least
+
+
+def _may_be_title(block: Block, text: str, body_size: float, *, opens: bool) -> bool:
+    """Very large type at the start: titles have marks of notes, and some no capital."""
+    return opens and block.size >= 1.4 * body_size and not text.endswith((",", ";", ".", ":"))
 
 
 def _reads_on(text: str, *, large: bool) -> bool:
@@ -214,7 +259,7 @@ def _is_italic_heading(block: Block, text: str, body_size: float) -> bool:
         and len(text) < 80
         and block.size >= 0.95 * body_size
         and block.space_above > 0.6 * block.size
-        and text[:1].isupper()
+        and (text[:1].isupper() or number_depth(text) is not None)
         and not re.search(r"[.,;:!?)\d]$", text)
     )
 

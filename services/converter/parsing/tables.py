@@ -10,6 +10,7 @@ from services.converter.parsing.pdf_segments import (
     TOUCH,
     Segment,
     joined_rows,
+    lies_across,
     lines_in,
     row_cells,
     segments_at,
@@ -25,6 +26,7 @@ _LEADERS = re.compile(r"(?:[.…·]\s?){5}")
 _LEAST_ROWS = 3
 _MOST_RULES = 3000
 _SHORT = 5
+_SHORT_SECTION, _DEEPEST_HEAD = 0.6, 3
 _EQUATION = re.compile(r"\([A-Z]?\d+(?:\.\d+)*[a-z]?\)")
 
 
@@ -82,10 +84,13 @@ def _touch(a: Rule | Table, b: Rule | Table) -> bool:
 
 def unruled_table(lines: Sequence[Sequence[Word]]) -> tuple[Table | None, int]:
     """A table that starts with the first of `lines`, and how many lines it takes."""
-    rows, used = _rows_of_table(lines)
-    if len(rows) < _LEAST_ROWS and not _is_head_with_row(rows):
+    taken = _lines_of_table(lines)
+    head = _spanning_lines(taken)
+    body = taken[head:]
+    rows = [*taken[:head], *joined_rows(body, _stripes_of_lines(body))]
+    if len(rows) - head < _LEAST_ROWS and not _is_head_with_row(rows):
         return None, 0
-    cuts = _cuts(rows)
+    cuts = _cuts(rows[head:])
     if not cuts or not tabular(rows) or _is_formula(rows):
         return None, 0
     words = [w for row in rows for _, _, part in row for w in part]
@@ -95,32 +100,74 @@ def unruled_table(lines: Sequence[Sequence[Word]]) -> tuple[Table | None, int]:
         max(w.right for w in words), max(w.bottom for w in words),
         len(rows), len(cuts) + 1, cells, words,
     )  # fmt: skip
-    return table, used
+    return table, len(taken)
 
 
-def _rows_of_table(lines: Sequence[Sequence[Word]]) -> tuple[list[list[Segment]], int]:
-    """Rows from the first line on, wrapped cells joined, and the number of lines."""
+def _lines_of_table(lines: Sequence[Sequence[Word]]) -> list[list[Segment]]:
+    """Lines from the first one on that keep to its columns."""
     taken: list[list[Segment]] = []
     stripes: list[tuple[float, float]] = []
-    for line in lines:
-        segments = segments_of(line)
-        if _LEADERS.search(" ".join(word.text for word in line)):
+    parted = [segments_of(line) for line in lines]
+    for number, segments in enumerate(parted):
+        if _LEADERS.search(" ".join(word.text for word in lines[number])):
             break
         size = segments[0][2][0].size
         gap = _distance(taken[-1], segments) if taken else 0.0
+        section = False
         if not taken:
             fits = len(segments) > 1
         elif len(segments) > 1:
             fits = gap <= 3.0 * size and _aligned(stripes, segments)
         else:
-            fits = gap < 0.8 * size and _under(stripes, segments[0])
+            section = gap < 2.0 * size and _is_section(taken, stripes, parted[number : number + 2])
+            fits = section or (gap < 0.8 * size and _under(stripes, segments[0]))
         if not fits:
             break
         taken.append(segments)
-        stripes = stripes_of([*stripes, *((left, right) for left, right, _ in segments)])
+        if not section:
+            stripes = stripes_of([*stripes, *((left, right) for left, right, _ in segments)])
     while taken and len(taken[-1]) == 1 and not wraps(taken[-1], stripes):
         taken.pop()
-    return joined_rows(taken, stripes), len(taken)
+    return taken
+
+
+def _is_section(
+    taken: Sequence[Sequence[Segment]],
+    stripes: Sequence[tuple[float, float]],
+    lines: Sequence[Sequence[Segment]],
+) -> bool:
+    """A short line over further rows of the table, at its left edge: `Education level`."""
+    if len(taken) < 2 or len(lines) < 2 or len(lines[1]) < 2:
+        return False
+    left, right, words = lines[0][0]
+    size = words[0].size
+    width = stripes[-1][1] - stripes[0][0]
+    text = " ".join(word.text for word in words)
+    row = taken[-1][0][2][0]
+    return (
+        abs(left - stripes[0][0]) < 1.5 * size
+        and right - left < _SHORT_SECTION * width
+        and abs(size - row.size) < 0.6
+        and re.match(r"\d|.*[.:;,]$", text) is None
+        and _distance([lines[0][0]], lines[1]) < 1.2 * size
+        and _aligned(stripes, lines[1])
+    )
+
+
+def _spanning_lines(taken: Sequence[Sequence[Segment]]) -> int:
+    """How many of the first lines lie over several columns that the others have."""
+    columns = len(_stripes_of_lines(taken))
+    best = 0
+    for head in range(1, min(_DEEPEST_HEAD, len(taken) - _LEAST_ROWS) + 1):
+        cuts = _cuts(taken[head:])
+        across = all(lies_across(line, cuts) for line in taken[:head])
+        if across and len(cuts) + 1 > columns:
+            best, columns = head, len(cuts) + 1
+    return best
+
+
+def _stripes_of_lines(lines: Sequence[Sequence[Segment]]) -> list[tuple[float, float]]:
+    return stripes_of((left, right) for line in lines for left, right, _ in line)
 
 
 def _is_head_with_row(rows: Sequence[Sequence[Segment]]) -> bool:
@@ -166,6 +213,6 @@ def _distance(above: Sequence[Segment], below: Sequence[Segment]) -> float:
 
 
 def _cuts(rows: Sequence[Sequence[Segment]]) -> list[float]:
-    """Stripes that no row's text enters, as x positions."""
-    stripes = stripes_of((left, right) for row in rows for left, right, _ in row)
-    return [(a[1] + b[0]) / 2 for a, b in pairwise(stripes)]
+    """Stripes that no row's text enters, as x positions; only a line alone may."""
+    parted = [row for row in rows if len(row) > 1]
+    return [(a[1] + b[0]) / 2 for a, b in pairwise(_stripes_of_lines(parted or rows))]

@@ -86,3 +86,31 @@ def test_rows_in_groups_are_not_one_row_a_group() -> None:
             words += _row(row, 120 + 60 * group + 13 * n)
     (table,) = blocks_of_page(words, [Rule(50, y, 350, y) for y in (100, 115, 300)])
     assert rows(table) == [list(_HEAD), *map(list, _BODY * 3)]
+
+
+def test_a_head_over_several_columns_does_not_join_them() -> None:
+    words = line("Oxide", 190, 100) + line("Carbide", 330, 100)
+    columns = (50, 180, 230, 320, 370)
+    years = ("", "2009", "2010", "2009", "2010")
+    body = (("Austria", "60", "61", "1", "2"), ("Brazil", "50", "51", "43", "44"))
+    for n, row in enumerate((years, *body, ("China", "70", "71", "45", "46"))):
+        for left, text in zip(columns, row, strict=True):
+            words += line(text, left, 113 + 13 * n)
+    words = [w for w in words if w.text != "Oxide"] + [Word("Oxide", 180, 100, 255, 110, 10)]
+    words = [w for w in words if w.text != "Carbide"] + [Word("Carbide", 320, 100, 395, 110, 10)]
+    (table,) = blocks_of_page(words, [])
+    assert rows(table)[1:3] == [list(years), list(body[0])]
+
+
+def test_a_line_over_further_rows_is_a_row() -> None:
+    words = _row(_HEAD, 100)
+    top = 113
+    for name in ("", "Other members"):
+        words += line(name, 55, top)
+        for n, row in enumerate(_BODY):
+            words += _row(row, top + 13 * (n + bool(name)))
+        top += 39
+    (table,) = blocks_of_page(words, [])
+    assert rows(table) == [
+        list(_HEAD), *map(list, _BODY), ["Other members", "", ""], *map(list, _BODY),
+    ]  # fmt: skip
