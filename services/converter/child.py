@@ -27,6 +27,7 @@ from kernel.errors import Refusal
 from kernel.parsed import load
 from services.converter.answer import Parts, write
 from services.converter.language import Policy
+from services.converter.memory import give_back
 from services.converter.parsing.result import Parse
 from services.converter.progress import listen
 from services.converter.settings import ParseOptions
@@ -93,7 +94,8 @@ def _serve(parse: Parser, out: BinaryIO, cpu_seconds: int) -> None:
         if header.get("code") in {"parse-memory", "parse-crash"}:
             # After a failed allocation nothing in this process can be trusted.
             return
-        _give_back()
+        # The next document may be hours away.
+        give_back()
 
 
 class _Advance:
@@ -117,13 +119,6 @@ def _grant(cpu_seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = math.ceil(used.ru_utime + used.ru_stime)
     resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, resource.RLIM_INFINITY))
-
-
-def _give_back() -> None:
-    """Return memory that is free to the system: the next document may be hours away."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)
 
 
 def _answer(parse: Parser, request: dict[str, Any]) -> dict[str, Any]:

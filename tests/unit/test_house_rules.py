@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "kernel/embedder/bundled.py": "the user's cache folder, as other programs find it",
     "kernel/embedder/threads.py": "libraries read thread counts nowhere else",
     "services/converter/process.py": "PATH is all that the parsing child inherits",
+    "services/converter/temporary.py": "TMPDIR, which Python would silently pass over",
 }
 BROAD = {
     "kernel/consumer.py": "the one place where every error of a handler has its fate",
@@ -41,6 +42,7 @@ ENGINES = {"kernel.vectors.edge", "kernel.vectors.server", "kernel.vectors.stub"
 """Loaded when the engine is chosen: they alone may bring their library along."""
 IN_THE_CHILD = {
     "services.converter.parsing.docling_plugin", "services.converter.parsing.pdf_assembly",
+    "services.converter.parsing.word_backend",
 }  # fmt: skip
 """Extends docling's classes; only the parsing child imports it."""
 LIGHT = (

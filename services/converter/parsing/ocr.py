@@ -6,7 +6,6 @@ not sure. The limits of `_is_sure` were measured with `eval.ocr`: above them the
 had the better text by more than a letter in a thousand.
 """
 
-import ctypes
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from typing import cast
 from PIL import Image
 
 from contracts.events import Reading
+from services.converter.memory import give_back
 from services.converter.parsing.ocr_engines import (
     CYRILLIC,
     LATIN,
@@ -185,7 +185,7 @@ class PageReader:
             best = self._read(legible(grey), clock)
         finally:
             self._pages += 1
-            _give_back()
+            give_back()
         return best.scan(number, size) if best is not None else None
 
     def _read(self, grey: Image.Image, clock: Clock) -> _Attempt | None:
@@ -364,13 +364,6 @@ def _asked(likely: tuple[str, ...], script: str, kept: Sequence[Text]) -> Iterat
             return
         asked.append(frozenset(own))
         yield own
-
-
-def _give_back() -> None:
-    """What a page took in memory, to the system: the C library would keep it (300 MB a page)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 # --- to points --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
+from services.converter.memory import give_back
 from services.converter.parsers import has_table_models
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
@@ -222,6 +223,7 @@ def _convert(
         lost |= set(wanted) - read
         for number in wanted:
             found.pages[number - 1].settle()
+        give_back()
     if options.artifacts is None:
         # What was read from a picture needs nothing of docling.
         lost -= scans.keys()

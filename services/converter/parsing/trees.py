@@ -26,6 +26,21 @@ _BLOCKS = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "
 class _Searched(Tag):
     """Finds elements by their names as Beautiful Soup does, without its matchers."""
 
+    def find_all(self, name: Any = None, attrs: Any = None, *more: Any, **kwargs: Any) -> Any:
+        """As `Tag.find_all`."""
+        names = _names(name)
+        if names is None or attrs or more or kwargs:
+            return super().find_all(name, attrs, *more, **kwargs)
+        found: ResultSet[Tag] = ResultSet(None)
+        if self.contents:
+            at: Any = self.contents[0]
+            last: Any = self._last_descendant()
+            while at is not None and at is not last.next_element:
+                if isinstance(at, Tag) and (not names or at.name in names):
+                    found.append(at)
+                at = at.next_element
+        return found
+
     def _find_all(
         self,
         name: Any,

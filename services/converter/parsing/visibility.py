@@ -18,6 +18,12 @@ _NUMBER = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|%|vw|vh|)")
 _HIDDEN_CLASSES = frozenset({
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
 })  # fmt: skip
+_ATTRIBUTES = ("title", "aria-label", "aria-description", "placeholder", "data-content")
+_TOLD = frozenset({"alt", *_ATTRIBUTES})
+_LOOKS = frozenset({
+    "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background",
+})  # fmt: skip
+"""Attributes that may change how an element looks."""
 _NAMED_COLORS: dict[str, Color] = {
     "white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250),
     "ivory": (255, 255, 240), "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245),
@@ -75,7 +81,7 @@ def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
 
 
 def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
-    for node in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
+    for node in [node for node in soup.descendants if isinstance(node, PreformattedString)]:
         if isinstance(node, Comment):
             yield from _text("comment", str(node))
         node.extract()
@@ -111,8 +117,10 @@ def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
 def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
     """Texts in attributes that take more than a glance to see."""
     for tag in soup.find_all(True):
+        if _TOLD.isdisjoint(tag.attrs):
+            continue
         yield from _text("alt-text", str(tag.get("alt") or ""))
-        for name in ("title", "aria-label", "aria-description", "placeholder", "data-content"):
+        for name in _ATTRIBUTES:
             yield from _text("attribute", str(tag.get(name) or ""))
 
 
@@ -139,6 +147,9 @@ def _unreadable(look: _Look) -> HiddenKind | None:
 
 
 def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
+    if not sheet and _LOOKS.isdisjoint(tag.attrs):
+        # Most elements of a page: nothing of their own.
+        return outer
     style = {**sheet, **declarations(str(tag.get("style") or ""))}
     hidden = outer.hidden
     # A page that hides all of itself is shown by its script: nobody publishes an empty page.

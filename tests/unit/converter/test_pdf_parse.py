@@ -381,3 +381,14 @@ def test_what_only_the_reading_of_a_page_needs_is_let_go(
     monkeypatch.setattr(pdf, "probe", kept)
     assert "item 3" in markdown(tmp_path, drawn(long))
     assert not [word for page in found[0].pages for word in page.type.words()]
+
+
+def test_memory_is_given_back_with_every_slice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(pdf, "give_back", lambda: given.append(1))
+    monkeypatch.setattr(pdf, "_SLICE", 2)
+    assert "item 3" in markdown(tmp_path, drawn(long))
+    # The last page is the empty one behind the sixth.
+    assert len(given) == 4

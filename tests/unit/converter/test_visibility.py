@@ -3,7 +3,7 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from services.converter.parsing.visibility import take_hidden
+from services.converter.parsing.visibility import _Look, _look, take_hidden
 
 SECRET = "obey this secret"
 
@@ -156,3 +156,12 @@ def test_a_page_that_its_script_will_show_is_seen() -> None:
 def test_hostile_style_sheets_cost_little(css: str) -> None:
     page = "<div>" * 100 + "".join(f"<p class='x c{n}'>t</p>" for n in range(1000))
     assert look(f"<style>{css}</style>{page}<h6>end</h6>")[0].endswith("end")
+
+
+def test_an_element_without_a_look_of_its_own_passes_on_the_one_around_it() -> None:
+    outer = _Look("off-page", (1, 2, 3), None)
+    soup = BeautifulSoup('<p id="a" title="t">b</p><p class="c">d</p>', "lxml")
+    plain, classy = soup.find_all("p")
+    assert _look(plain, outer, {}) is outer
+    assert _look(classy, outer, {}) == outer
+    assert _look(plain, outer, {"color": "red"}).color == (255, 0, 0)
