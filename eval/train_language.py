@@ -4,7 +4,7 @@ Writes `kernel/language/model.npz`; the table of words beside it is made by `eva
 Needs `apt-get` and `pip` as clients, `tesseract-ocr`, git, scipy, torch and brotli; about half an
 hour on one core. Sources and their licences: see `eval/language_sources.py` (packages) and
 `eval/language_texts.py` (repositories, of which `--texts` has clones). Nothing of
-`../shared/evaldata`, no UD test file and no parliament is read here: those are for checking
+`../shared/evaldata`, no UD test file and no parliament is trained on: those are for checking
 (`python -m eval.language`).
 
 Method: multinomial logistic regression over hashed runs of characters and words, four tables:
@@ -18,12 +18,12 @@ In the last two, names of the countries, peoples and capitals are masked, so tha
 taken for Croatian because it speaks of Croatia; in `native` half of the examples lose all names.
 
 Each example is a piece of 10 to 260 characters: of running text (`native` only), of catalogue
-strings, or of words drawn by their frequency. The frequencies in news and web text are not to be
-had as such for Serbian in Latin script; they are solved for: which frequencies of the words of a
-list explain the known frequencies of runs of letters (Richardson 1972, Lucy 1974: multiplicative
-updates, never negative). Those in news are counts of others; those in speech are of film subtitles,
-of which each language's have some of the other's; that is taken out again. One of fourteen South
-Slavic examples has lost its diacritics, as people write.
+strings, or of words drawn by their frequency. The frequencies in news and web text are solved for:
+which frequencies of the words of a list explain the known frequencies of runs of letters
+(Richardson 1972, Lucy 1974: multiplicative updates, never negative). For `native` there are counts
+as well: of news on the web, and of film subtitles, of which each language's have some of the
+other's; that is taken out again. One of fourteen South Slavic examples has lost its diacritics, as
+people write.
 
 Which examples are drawn, and in which order they are learnt, moves the result; `native` is
 therefore the mean of the weights of three trainings that differ in the seed alone. Scores are
