@@ -38,7 +38,7 @@ class _Place(NamedTuple):
     end: int
 
 
-def aligned(runs: list[str], article: str) -> list[bool]:
+def aligned(runs: list[str], article: str, *, repeats: bool = False) -> list[bool]:
     """Which runs the article has.
 
     Long ones are looked up as they are, or by most of their three-word sequences where the
@@ -47,14 +47,18 @@ def aligned(runs: list[str], article: str) -> list[bool]:
     Args:
         runs: their texts in document order.
         article: what the extractor gave.
+        repeats: a long run that another one repeats is known, too, as on pages with contents.
     """
     text, texts = squeezed(article), [squeezed(run) for run in runs]
     spans: list[Span | None] = [None] * len(runs)
-    for place in _chain(list(_places(texts, text))):
+    places = list(_places(texts, text))
+    for place in _chain(places):
         spans[place.run] = (place.start, place.end)
     signs = _grow_down(texts, text, spans)
     _grow_up(texts, text, spans)
     known = [span is not None or sign for span, sign in zip(spans, signs, strict=True)]
+    for place in places if repeats else ():
+        known[place.run] = True
     left = _sequences_left(article, sorted(span for span in spans if span))
     return [
         found or (len(short) >= DISTINCT and _mostly(run, left))

@@ -131,8 +131,8 @@ def main_text(tree: Any, *, thorough: bool = True) -> str:
     return found or ""
 
 
-def find_runs(runs: list[Run], article: str) -> None:
-    """Set `known` on the runs whose text the article has."""
-    known = aligned(["".join(run.nodes) for run in runs], article)
+def find_runs(runs: list[Run], article: str, *, repeats: bool = False) -> None:
+    """Set `known` on the runs whose text the article has; `repeats` as in `aligned`."""
+    known = aligned(["".join(run.nodes) for run in runs], article, repeats=repeats)
     for run, found in zip(runs, known, strict=True):
         run.known = found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
+from services.converter.parsing.alignment import squeezed
 from services.converter.parsing.article import (
     Run,
     find_runs,
@@ -45,7 +46,8 @@ _POINTER = re.compile(
     r"lesen sie|lies auch|mehr (?:zum thema|dazu|lesen)|auch interessant|das könnte|siehe auch|"
     r"zum thema|weiterlesen|à lire|lire aussi|l?vea también|lea (?:también|además)|"
     r"[lt]e puede interesar|leia (?:também|mais)|leggi anche|czytaj (?:też|także|również)|"
-    r"zobacz też|lees ook|читайте также|смотрите также|по теме|прочетете|вижте (?:също|още)|"
+    r"zobacz też|lees ook|(?:mir[ae]|lea|lire|read|watch|lesen)(?=\s*:)|puedes ver|"
+    r"читайте также|смотрите также|по теме|прочетете|вижте (?:също|още)|"
     r"още по темата|"
     r"pročitajte|прочитајте|прочитај|повезано|povezano|preberite|više o|повеќе)\b",
     re.I,
@@ -59,6 +61,13 @@ _CALL = re.compile(
     r"(?:youtube|telegram|whatsapp).{0,3}(?:canal|channel|kanal|канал)",
     re.I,
 )
+_CREDIT = re.compile(
+    r"\W*(?:(?:photo|foto|bild|image|picture|beitragsbild|titelbild)(?:s|o?graf\w*|o?graph\w*)?"
+    r"(?:[\s-]?(?:credits?|nachweis|quelle|rechte))?|cr[eé]dits?(?:\s+photos?)?|fot\.|©|\(c\))"
+    r"(?:\s*(?:[:/|©]|by\b|von\b|par\b)|(?<=©)|(?<=\(c\))).{0,60}",
+    re.I | re.S,
+)
+_COOKIES = re.compile(r"\bcookies?\b", re.I)
 _ADDRESS = re.compile(r"https?:|www\.|@|\w\.[a-z]{2,4}\b", re.I)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _WHOLE = ["table", "pre", "math", "dl", "caption"]
@@ -67,6 +76,11 @@ _LAYOUT = ["table", "form", "article", "section", "main", *_HEADINGS[:4]]
 _IN_STRUCTURE = [*_HEADINGS, "li", "td", "th", "dt", "dd"]
 _MOST_POINTERS = 3
 _SHORTEST_POINTER = 12
+_LONGEST_CALL = 200
+_SHORTEST_LEAD = 40
+_MOST_ABOVE = 300
+"""Letters of an article that may stand above its lead: title, date, author."""
+_LONGEST_COOKIES = 600
 _STAY_EMPTY = frozenset({"td", "th", "br", "math", "body"})
 _LONG_NOTICE = 3000
 _ENOUGH = 100
@@ -106,12 +120,16 @@ def reduce_to_content(soup: BeautifulSoup, source: str, told: str) -> None:
     _free_headings(body)
     heading = body.find("h1")
     runs = runs_of(body)
-    find_runs(runs, told)
+    article = _ARTICLE.search(source) is not None
+    find_runs(runs, told, repeats=not article)
+    lead = _lead_of(runs, _described(soup)) if article else None
+    if lead is not None:
+        lead.known = True
     weights = _weigh(body, runs)
     whole = weights[id(body)].total
-    _drop(body, weights)
+    _drop(body, weights, lead)
     runs = [left for run in runs if (left := run.within(body))]
-    _choose(body, runs, whole, article=_ARTICLE.search(source) is not None)
+    _choose(body, runs, whole, article=article)
     if isinstance(heading, Tag) and not is_gone(heading) and not body.find("h1"):
         body.insert(0, heading.extract())
 
@@ -136,13 +154,16 @@ def _weigh(body: Tag, runs: list[Run]) -> _Weights:
     return weights
 
 
-def _drop(body: Tag, weights: _Weights) -> None:
-    """Remove furniture, but never what holds a good part of the page or of the article."""
+def _drop(body: Tag, weights: _Weights, lead: Run | None) -> None:
+    """Remove furniture, but never what holds the lead, or a good part of the page or article."""
     page = weights[id(body)]
+    around = {id(tag) for tag in (lead.block, *lead.block.parents)} if lead else set()
     for tag in list(body.find_all(True)):
         if is_gone(tag):
             continue
         weight = weights.get(id(tag), _Weight())
+        if id(tag) in around:
+            continue
         if not (tag.name in _DROPPED or _is_furniture(tag, weight, page)):
             continue
         if weight.total * 2 > page.total or weight.known * 10 > page.known >= _ENOUGH:
@@ -197,13 +218,13 @@ def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
     root = _root(body, weights) if site else body
     # A caption says nothing without its picture, which no text has.
     inside = [is_within(run.block, root) and not (site and _is_caption(run.block)) for run in runs]
-    away = _pointers(runs) if site else set()
+    away = _pointers(runs, article=article) if site else set()
     kept = [
         (run.known and id(run) not in away)
         or (within and not run.known and _belongs(run, weights, root, article=article))
         for run, within in zip(runs, inside, strict=True)
     ]
-    _lead(runs, kept)
+    _lead(runs, kept, site=site)
     for run, keep in zip(runs, kept, strict=True):
         if not keep:
             for node in run.nodes:
@@ -224,16 +245,47 @@ def _root(body: Tag, weights: _Weights) -> Tag:
         root = heaviest
 
 
-def _pointers(runs: list[Run]) -> set[int]:
+def _described(soup: BeautifulSoup) -> set[str]:
+    """Its descriptions for search engines and other sites, which are often its first words."""
+    told = (str(meta.get("content") or "") for meta in soup.find_all("meta") if _describes(meta))
+    return {text for text in map(squeezed, told) if len(text) >= _SHORTEST_LEAD}
+
+
+def _describes(meta: Tag) -> bool:
+    name = str(meta.get("name") or meta.get("property") or "").lower()
+    return name in {"description", "og:description", "twitter:description"}
+
+
+def _lead_of(runs: list[Run], described: set[str]) -> Run | None:
+    """The lead of an article where the extractor missed it: a text above that describes it."""
+    above = 0
+    for run in runs:
+        if run.known:
+            above += run.size
+            begins = any(run.text.startswith(told[:_SHORTEST_LEAD]) for told in described)
+            if begins or above > _MOST_ABOVE:
+                return None
+        elif _describes_it(run, described):
+            return run
+    return None
+
+
+def _describes_it(run: Run, described: set[str]) -> bool:
+    if run.size < _SHORTEST_LEAD or run.linked * 2 >= run.size:
+        return False
+    return any(told.startswith(run.text) or run.text.startswith(told) for told in described)
+
+
+def _pointers(runs: list[Run], *, article: bool) -> set[int]:
     """Identities of known runs that lead to other pages: "read also", "subscribe to …".
 
-    So does a paragraph that is nothing but a link, if few stand together: many are a list, and an
-    address or a mark of a footnote says something by itself.
+    In an article so does a paragraph that is nothing but a link, if few stand together: many are a
+    list, and an address or a mark of a footnote says something by itself.
     """
     away = {id(run) for run in runs if run.known and _leads_away(run)}
     together: list[Run] = []
     for run in [*(run for run in runs if run.known and run.size), None]:
-        if run is not None and _is_link(run):
+        if article and run is not None and _is_link(run):
             together.append(run)
             continue
         if len(together) <= _MOST_POINTERS:
@@ -254,7 +306,10 @@ def _leads_away(run: Run) -> bool:
     text = "".join(run.nodes)
     if _POINTER.match(text):
         return run.linked * 2 >= run.size or run.size < 40
-    return run.size < 200 and run.linked > 0 and _CALL.search(text) is not None
+    if _CREDIT.fullmatch(text) and run.block.name not in _IN_STRUCTURE:
+        return True
+    calls = run.size < _LONGEST_CALL and _CALL.search(text) is not None
+    return calls and (run.linked > 0 or run.block.find_parent("form") is not None)
 
 
 def _belongs(run: Run, weights: _Weights, root: Tag, *, article: bool) -> bool:
@@ -293,6 +348,11 @@ def _is_caption(block: Tag) -> bool:
 
 
 def _stranger(run: Run, weights: _Weights, root: Tag) -> bool:
+    text = "".join(run.nodes)
+    if run.size < _LONGEST_COOKIES and _COOKIES.search(text):
+        return True
+    if run.size < _LONGEST_CALL and _CALL.search(text):
+        return True
     tag: Tag | None = run.block
     while tag is not None and tag is not root:
         weight = weights[id(tag)]
@@ -306,14 +366,16 @@ def _stranger(run: Run, weights: _Weights, root: Tag) -> bool:
     return False
 
 
-def _lead(runs: list[Run], kept: list[bool]) -> None:
+def _lead(runs: list[Run], kept: list[bool], *, site: bool) -> None:
     """A heading stays with what it leads, and only with that."""
     follows: Tag | None = None
     for n in range(len(runs) - 1, -1, -1):
         block = runs[n].block
         heading = block if block.name in _HEADINGS else block.find_parent(_HEADINGS)
         if isinstance(heading, Tag):
-            kept[n] = runs[n].known or (follows is not None and _leads(heading, follows))
+            if not runs[n].known:
+                leads = follows is not None and _leads(heading, follows)
+                kept[n] = leads and not (site and _leads_away(runs[n]))
         else:
             follows = block if kept[n] else None
 

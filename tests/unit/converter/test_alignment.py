@@ -63,3 +63,10 @@ def test_many_strangers_and_a_long_article_take_no_search_each() -> None:
     # Searches of each through all would take minutes.
     known = aligned([*strangers, *article], "\n".join(article))
     assert sum(known) == len(article)
+
+
+def test_what_repeats_an_article_is_known_where_that_is_asked_for() -> None:
+    known = aligned(
+        [THIRD, "Menu", LEAD, SECOND, THIRD], f"{LEAD}\n{SECOND}\n{THIRD}", repeats=True
+    )
+    assert known == [True, False, True, True, True]

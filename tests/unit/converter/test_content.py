@@ -93,23 +93,73 @@ def of_site(*inner: str) -> str:
     return reduced(f"<body>{FURNITURE}<div>{paragraphs}{''.join(inner)}{after}</div></body>")
 
 
-def test_a_paragraph_that_is_one_link_to_another_page_goes() -> None:
-    link = "<p><a href=/other>Mayor tells of the second flood in ten years</a></p>"
-    assert "second flood" not in of_site(link)
-    assert SENTENCES[0] in of_site(link)
-
-
 def test_a_list_of_links_in_paragraphs_stays() -> None:
     links = [f"<p><a href=/{n}>Episode {n} of our travels by boat</a></p>" for n in range(5)]
-    text = of_site(*links)
+    text = of_article("", "".join(links))
     assert all(f"Episode {n} of" in text for n in range(5))
 
 
 def test_an_address_is_no_pointer() -> None:
-    assert "example.org/report" in of_site("<p><a href=x>https://example.org/report/2020</a></p>")
+    address = "<p><a href=x>https://example.org/report/2020</a></p>"
+    assert "example.org/report" in of_article("", address)
 
 
 def test_a_sentence_about_registering_is_no_call_to_it() -> None:
     said = "The <a href=/b>brand</a> was not formally registered and can be seen on YouTube."
     assert "formally registered" in of_site(f"<p>{said}</p>")
     assert "our newsletter" not in of_site("<p>Subscribe to <a href=/n>our newsletter</a> now.</p>")
+
+
+LEAD = "A village on the river had three days to leave before its bridge was carried away."
+HEAD = (
+    f"<head><meta property='og:type' content='article'><meta name='description' content='{LEAD}'>"
+)
+
+
+def of_article(above: str, inner: str = "", below: str = "") -> str:
+    return reduced(
+        f"<html>{HEAD}</head><body>{FURNITURE}{above}<div>{ARTICLE}{inner}</div>{below}</body></html>"
+    )
+
+
+def test_the_lead_that_describes_an_article_is_part_of_it() -> None:
+    text = of_article(f"<header class=banner><h1>The flood</h1><div>{LEAD}</div></header>")
+    assert text.index("The flood") < text.index(LEAD) < text.index(SENTENCES[0])
+    assert text.count(LEAD) == 1
+
+
+def test_a_description_below_the_article_is_no_lead() -> None:
+    assert LEAD not in of_article("", below=f"<div class=x><div>{LEAD}</div></div>")
+
+
+def test_what_stands_in_the_header_beside_the_lead_goes() -> None:
+    header = f"<header><div><span>Our motto</span></div><h1>Flood</h1><div>{LEAD}</div></header>"
+    text = of_article(header)
+    assert LEAD in text
+    assert "Our motto" not in text
+
+
+def test_a_heading_that_leads_to_another_page_goes() -> None:
+    heading = "<h3>MIRA: <a href=/x>Mayor opens the second bridge in ten years</a></h3>"
+    assert "second bridge" not in of_site(heading)
+    assert "second bridge" in of_site("<h3>Mayor opens the second bridge in ten years</h3>")
+
+
+def test_the_credit_of_a_picture_goes() -> None:
+    for credit in ("Foto: Jane Doe / Agency", "Photo by Jane Doe", "© Jane Doe", "Bild: Agentur"):
+        assert credit not in of_site(f"<p>{credit}</p>")
+    assert "Photography was" in of_site("<p>Photography was his life, and by 1910 his work.</p>")
+
+
+def test_a_notice_of_cookies_goes_from_a_page_that_is_no_article() -> None:
+    notice = "<div><div><span>This page uses cookies for your comfort.</span></div></div>"
+    page = f"<body>{FURNITURE}<div>{ARTICLE}{{}}</div></body>"
+    assert "for your comfort" not in reduced(page.format(notice))
+
+
+def test_a_paragraph_that_is_one_link_to_another_page_goes_from_an_article() -> None:
+    link = "<p><a href=/other>Mayor tells of the second flood in ten years</a></p>"
+    inner = f"{link}<p>{SENTENCES[0]} That was all.</p>"
+    assert "second flood" not in of_article("", inner)
+    assert "That was all." in of_article("", inner)
+    assert "second flood" in of_site(link)
