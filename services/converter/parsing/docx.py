@@ -199,7 +199,8 @@ def _side_parts(archive: Archive) -> list[HiddenText]:
     for name in sorted(archive.names):
         if re.fullmatch(r"word/comments\w*\.xml", name):
             root = side_part(archive, name)
-            hidden += [HiddenText(kind="comment", text=t) for c in root or () if (t := text_of(c))]
+            found = () if root is None else root
+            hidden += [HiddenText(kind="comment", text=t) for c in found if (t := text_of(c))]
         elif re.fullmatch(r"word/(header|footer)\d*\.xml", name):
             root = side_part(archive, name)
             text = "" if root is None else text_of(root)

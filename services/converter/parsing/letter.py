@@ -16,8 +16,8 @@ from services.converter.parsing.result import File
 MOST_FILES = 1000
 """Attachments of one mail that are taken."""
 
-MOST_DEPTH = 20
-"""Messages within messages that are looked into."""
+MOST_DEPTH = 8
+"""Messages within messages that are looked into; each is written by a third larger than it is."""
 
 _UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
 

@@ -89,18 +89,14 @@ class _Body:
         """Every text. Of a page and a plain text side by side that say the same, the page."""
         texts = self._mail.texts
         pages = "".join(self._words(page) for text in texts for page in text.pages)
-        known = Counter(_WORD.findall(pages.lower()))
+        known, squeezed = Counter(_WORD.findall(pages.lower())), _squeezed(pages)
         for text in texts:
-            before = len(self._out.text)
-            self._pages(text)
-            if len(self._out.text) == before:
-                self._rich(text)
-            shown = _squeezed(self._out.text[before:])
+            shown = _squeezed(self._pages(text) or self._rich(text))
             only = not text.pages and not text.rich
             for plain in text.plain:
                 place = self._place("text")
                 if shown or (only and _repeats(plain, known)):
-                    self._hide(plain, shown or _squeezed(pages))
+                    self._hide(plain, shown or squeezed)
                 else:
                     self._out.block(paragraph(plain, lists=True), place)
 
@@ -113,13 +109,18 @@ class _Body:
         parsed = self._parsed(page)
         return parsed.markdown if parsed is not None else ""
 
-    def _pages(self, text: Text) -> None:
+    def _pages(self, text: Text) -> str:
+        """Write the pages; what they say."""
+        shown = ""
         for page in text.pages:
             name = self._place("html").part or ""
             document = self._parsed(page)
             if document is not None:
                 self._mail.hidden += document.hidden
-                self._out.copy(_without_title(document, self._mail.subject), name)
+                untitled = _without_title(document, self._mail.subject)
+                self._out.copy(untitled, name)
+                shown += untitled.markdown
+        return shown
 
     def _parsed(self, page: bytes) -> ParsedDocument | None:
         if page not in self._seen:
@@ -131,7 +132,9 @@ class _Body:
                     raise
         return self._seen[page]
 
-    def _rich(self, text: Text) -> None:
+    def _rich(self, text: Text) -> str:
+        """Write the rich texts; what they say."""
+        shown = ""
         for rich in text.rich:
             name = self._place("rtf").part or ""
             try:
@@ -142,6 +145,8 @@ class _Body:
                 continue
             self._mail.hidden += document.hidden
             self._out.copy(document, name)
+            shown += document.markdown
+        return shown
 
     def _place(self, kind: str) -> Place:
         self._numbers[kind] += 1

@@ -13,6 +13,7 @@ from services.converter.parsing.wordml import W, text_of
 
 _ALWAYS = frozenset(W + name for name in ("ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
 _PROPERTIES = frozenset(W + name for name in ("rPr", "trPr", "tcPr", "numPr", "pPr", "sectPr"))
+_TOLD = frozenset({W + "smartTagPr", W + "customXmlPr"})
 _MOST_COLUMNS = 1000
 _SAFE = "!#$%&'*+,/:;=?@[]~"
 """Of an address; what would end it in Markdown, or a cell, is written as a number."""
@@ -51,7 +52,8 @@ def _in_table(element: Any) -> bool:
 
 def _open(wrapper: Any, content: Any) -> None:
     for child in list(content):
-        wrapper.addprevious(child)
+        if child.tag not in _TOLD:
+            wrapper.addprevious(child)
     wrapper.getparent().remove(wrapper)
 
 
