@@ -95,13 +95,13 @@ def of_site(*inner: str) -> str:
 
 def test_a_list_of_links_in_paragraphs_stays() -> None:
     links = [f"<p><a href=/{n}>Episode {n} of our travels by boat</a></p>" for n in range(5)]
-    text = of_article("", "".join(links))
+    text = of_article("", "".join([*links, END]))
     assert all(f"Episode {n} of" in text for n in range(5))
 
 
 def test_an_address_is_no_pointer() -> None:
     address = "<p><a href=x>https://example.org/report/2020</a></p>"
-    assert "example.org/report" in of_article("", address)
+    assert "example.org/report" in of_article("", address + END)
 
 
 def test_a_sentence_about_registering_is_no_call_to_it() -> None:
@@ -110,6 +110,7 @@ def test_a_sentence_about_registering_is_no_call_to_it() -> None:
     assert "our newsletter" not in of_site("<p>Subscribe to <a href=/n>our newsletter</a> now.</p>")
 
 
+END = f"<p>{SENTENCES[0]} That was all.</p>"
 LEAD = "A village on the river had three days to leave before its bridge was carried away."
 HEAD = (
     f"<head><meta property='og:type' content='article'><meta name='description' content='{LEAD}'>"
@@ -159,7 +160,7 @@ def test_a_notice_of_cookies_goes_from_a_page_that_is_no_article() -> None:
 
 def test_a_paragraph_that_is_one_link_to_another_page_goes_from_an_article() -> None:
     link = "<p><a href=/other>Mayor tells of the second flood in ten years</a></p>"
-    inner = f"{link}<p>{SENTENCES[0]} That was all.</p>"
+    inner = link + END
     assert "second flood" not in of_article("", inner)
     assert "That was all." in of_article("", inner)
     assert "second flood" in of_site(link)
