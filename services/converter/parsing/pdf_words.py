@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -29,6 +30,8 @@ _MOST_WORDS = 20_000
 _LEAST_MISREAD, _FEW_COMMON, _SAMPLE = 40, 0.03, 200
 _LEAST_EVEN, _UNEVEN = 8, 0.08
 _NARROW, _BROAD = frozenset("iljt1.,"), frozenset("mwшмщж@")
+_COMBINING = {"¨": "\u0308", "ˇ": "\u030c", "˚": "\u030a", "˝": "\u030b", "´": "\u0301"}
+_ACCENTED = re.compile(r"[¨ˇ˚˝][^\W\d_]|´[cnzyCNZY]")
 _GLYPH_NAME = re.compile(r"/?[A-Z]{2}\d{6}|GLYPH<\w+>|/[a-z]\d{1,4}")
 
 
@@ -113,7 +116,7 @@ def _is_misread(cells: Sequence[Any], kind: Type) -> bool:
 def _words_of_type(kind: Type, turn: Turn) -> Iterator[Word]:
     """The words of a page as pdfium reads them; it gives the boxes of their letters."""
     for (text, box), font in kind.words():
-        clean = unmarked(text).strip()
+        clean = composed(unmarked(text).strip())
         if clean and box.right > box.left and box.bottom > box.top:
             word = _word(clean, "", turn.box(*box), font)
             word.against = goes_against(clean, mirrored=turn.mirrored)
@@ -140,7 +143,7 @@ def _even_fonts(cells: Sequence[Any], boxes: Sequence[Box]) -> set[str]:
 
 def _text(cell: Any, text: str) -> str:
     """Empty for what cannot be read: glyphs without a character, and slanted text."""
-    text = unmarked(text).strip()
+    text = composed(unmarked(text).strip())
     font = str(getattr(cell, "font_name", "")).lower()
     if _GLYPH_NAME.fullmatch(text) or (len(text) == 1 and any(m in font for m in _SYMBOLS)):
         return "•"
@@ -148,6 +151,22 @@ def _text(cell: Any, text: str) -> str:
     if text.count("\ufffd") * 3 > len(text) or min(slant, math.pi / 2 - slant) > _STRAIGHT:
         return ""
     return text
+
+
+def composed(text: str) -> str:
+    """`M¨unster` as `Münster`: TeX's old fonts print an accent as a sign before its letter.
+
+    An acute accent is often a poor apostrophe, so it joins the letters only that have it in names
+    and words of Slavic languages (`´c`).
+    """
+    return _ACCENTED.sub(_with_accent, text)
+
+
+def _with_accent(match: re.Match[str]) -> str:
+    sign, letter = match[0][0], match[0][-1]
+    letter = {"ı": "i", "ȷ": "j"}.get(letter, letter)
+    whole = unicodedata.normalize("NFC", letter + _COMBINING[sign])
+    return whole if len(whole) == 1 else match[0]
 
 
 def _word(text: str, name: str, box: Box, font: Font | None) -> Word:

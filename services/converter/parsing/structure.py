@@ -23,7 +23,8 @@ from services.converter.parsing.pdf_shapes import BULLET
 
 _CAPTION = re.compile(
     r"^(?:figure|fig\.|table|abbildung|abb\.|tabelle|tab\.|рис\.|рисунок|таблица|фигура|фиг\.|слика|"
-    r"табела|slika|tablica|tabela|tabel|preglednica)\s*\d",
+    r"табела|slika|tablica|tabela|tabel|preglednica|exhibit|chart|diagramm?|grafik(?:on)?|"
+    r"график|диаграмма|дијаграм|схема|рисунка)\s*\d",
     re.IGNORECASE,
 )
 _MOST_BETWEEN = 6

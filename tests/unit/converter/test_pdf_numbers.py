@@ -66,3 +66,8 @@ def test_symbols_and_counted_words_in_bold_are_no_headings() -> None:
     for n, text in enumerate(("A ∩ B", "20 end", "A A A A")):
         words += [*line(text, 50, 260 + 60 * n, bold=True), *lines(["some text"], 50, 290 + 60 * n)]
     assert {kind for kind, _ in shown(seen([page(1, words)]))} == {"text"}
+
+
+def test_a_caption_in_bold_is_no_heading() -> None:
+    words = [*body(80), *line("Exhibit 2.1. Pupils by year", 50, 260, bold=True), *body(290)]
+    assert {kind for kind, _ in shown(seen([page(1, words)]))} == {"text"}
