@@ -5,6 +5,7 @@ document's numbers, it is short and alone, and text follows before the next one.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
@@ -32,8 +33,11 @@ def numbered_headings(elements: Sequence[Element], could_head: Sequence[bool]) -
     Headings that are known already count as members of their sequence.
     """
     found: set[int] = set()
-    for candidates in (_decimal(elements, could_head), _roman(elements, could_head)):
-        chain = _longest(candidates)
+    may = [
+        can and not _is_listed(elements[max(0, n - 1) : n + 2]) for n, can in enumerate(could_head)
+    ]
+    for candidates in (_decimal(elements, may), _roman(elements, may)):
+        chain = _longest(_looking_alike(elements, candidates))
         if len(chain) >= _LEAST and _has_text_between(elements, chain):
             found.update(one.at for one in chain)
     return {index for index in found if elements[index].kind != "heading"}
@@ -41,6 +45,28 @@ def numbered_headings(elements: Sequence[Element], could_head: Sequence[bool]) -
 
 def _told(element: Element) -> str:
     return f"{element.marker} {element.text}" if element.marker not in {"", "-"} else element.text
+
+
+def _is_listed(near: Sequence[Element]) -> bool:
+    """Items of a list stand under one another, with no text between them."""
+    return sum(one.kind == "list" and one.marker != "-" for one in near) > 1
+
+
+def _looking_alike(elements: Sequence[Element], candidates: Sequence[_Numbered]) -> list[_Numbered]:
+    """Without those that look otherwise than the known headings of their depth."""
+    looks: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
+    for at, number in candidates:
+        if elements[at].kind == "heading":
+            looks[len(number)].add(_look(elements[at]))
+    return [
+        one
+        for one in candidates
+        if not looks[len(one.number)] or _look(elements[one.at]) in looks[len(one.number)]
+    ]
+
+
+def _look(element: Element) -> tuple[int, bool]:
+    return round(element.block.size), element.block.bold
 
 
 def _may_head(element: Element, could_head: bool) -> bool:

@@ -71,3 +71,13 @@ def test_symbols_and_counted_words_in_bold_are_no_headings() -> None:
 def test_a_caption_in_bold_is_no_heading() -> None:
     words = [*body(80), *line("Exhibit 2.1. Pupils by year", 50, 260, bold=True), *body(290)]
     assert {kind for kind, _ in shown(seen([page(1, words)]))} == {"text"}
+
+
+def test_a_list_that_goes_on_where_the_chapters_end_is_a_list() -> None:
+    words = []
+    for n, name in enumerate(("1 Purpose", "2 Climate", "3 Outlook")):
+        words += [*line(name, 50, 60 + 220 * n, 14, bold=True), *body(90 + 220 * n, 8)]
+    steps = [f"{n}. Step of the work" for n in range(1, 6)]
+    found = seen([page(1, words), page(2, [*body(80), *lines(steps, 50, 280), *body(400)])])
+    assert [e.text for e in found if e.kind == "heading"] == ["1 Purpose", "2 Climate", "3 Outlook"]
+    assert sum(e.kind == "list" for e in found) == 5
