@@ -123,6 +123,8 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
             _NEEDED,
         )
         warnings = archive.warnings
+    # Docling makes a tree of its own, as large as this one.
+    del root, paths, chunks, known, changed
     markdown, spans = marks.resolve(resolved(_convert(content)))
     if not markdown.strip():
         markdown, spans = "".join(f"- {span(file.name)}\n" for file in files), ()

@@ -1,6 +1,7 @@
 """Word documents by docling, with what it does not know prepared before."""
 
 import io
+import weakref
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from PIL import Image
 
 from contracts.artifacts import Place
 from kernel.errors import Refusal
+from services.converter.parsing import docx as docx_parser
 from services.converter.parsing.docx import _parted, parse_docx
 from services.converter.parsing.result import Parse
 from services.converter.parsing.word_numbers import numeral
+from services.converter.parsing.xml_paths import Paths
 from services.converter.settings import ParseOptions
 
 
@@ -533,3 +536,25 @@ def test_readings_over_words_stand_in_brackets(tmp_path: Path) -> None:
     run = etree.fromstring(f"<w:r {W_NS}><w:ruby>{ruby}</w:ruby></w:r>")
     document.add_paragraph("A ")._p.append(run)
     assert parse(document, tmp_path).document.markdown == "A kanji(kana)"
+
+
+def test_the_tree_is_let_go_before_docling_makes_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Paths]] = []
+    convert = docx_parser._convert
+
+    def noted(*args: Any) -> Paths:
+        paths = Paths(*args)
+        made.append(weakref.ref(paths))
+        return paths
+
+    def checked(content: io.BytesIO) -> str:
+        assert [ref() for ref in made] == [None]
+        return convert(content)
+
+    monkeypatch.setattr(docx_parser, "Paths", noted)
+    monkeypatch.setattr(docx_parser, "_convert", checked)
+    document = docx.Document()
+    document.add_paragraph("text")
+    assert parse(document, tmp_path).document.markdown == "text"
