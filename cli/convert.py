@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from services.converter.cell import ParseCell
     from services.converter.language import Policy
     from services.converter.outcome import BodyOutcome, ParseOutcome
+    from services.converter.settings import ConverterSettings
 
 MOST_NESTED = 5
 """Mails in mails in mails: how deep attachments are converted."""
@@ -153,12 +154,25 @@ def _tell(row: Converted, *, json_: bool, quiet: bool = False) -> None:
 async def _converter(*, check_language: bool) -> AsyncIterator["_Converter"]:
     from services.converter.cell import ParseCell
     from services.converter.language import Policy
+
+    settings = _settings()
+    async with ParseCell(settings) as cell:
+        yield _Converter(cell, Policy(settings.accepted, check_language))
+
+
+def _settings() -> "ConverterSettings":
+    from pydantic import ValidationError
+
     from services.converter.settings import ConverterSettings
     from services.converter.weights import with_weights
 
-    settings = with_weights(ConverterSettings())
-    async with ParseCell(settings) as cell:
-        yield _Converter(cell, Policy(settings.accepted, check_language))
+    try:
+        return with_weights(ConverterSettings())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = "_".join(map(str, first["loc"])).upper()
+        name = name if name.startswith("KB_") else f"KB_CONVERTER_{name}"
+        raise CliError(f"{name} cannot be used", first["msg"]) from None
 
 
 class _Converter:

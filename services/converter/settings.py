@@ -1,10 +1,11 @@
 """Settings of the converter, read once at start."""
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, DirectoryPath, Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kernel.language import ACCEPTED
 
@@ -77,7 +78,9 @@ class ConverterSettings(BaseSettings):
         default=1536, gt=0, description="Memory at which the process is replaced"
     )
     ocr: bool = Field(default=True, description="Read pictures, and pages without text, by OCR")
-    accepted: frozenset[str] = Field(default=ACCEPTED, description="Languages taken in")
+    accepted: Annotated[frozenset[str], NoDecode] = Field(
+        default=ACCEPTED, description="Languages taken in"
+    )
     pdf_engine: Literal["auto", "heuristic", "models"] = Field(
         default="auto",
         description="auto: docling's models where they are on the machine, else our own layout and"
@@ -88,6 +91,12 @@ class ConverterSettings(BaseSettings):
         validation_alias=AliasChoices("KB_DOCLING_ARTIFACTS", "artifacts"),
         description="Folder with docling's layout and table models; without it heuristics",
     )
+
+    @field_validator("accepted", mode="before")
+    @classmethod
+    def _listed(cls, told: object) -> object:
+        """`de, en`, or the same as a list in JSON."""
+        return re.findall(r"[A-Za-z]+", told) if isinstance(told, str) else told
 
     @field_validator("artifacts")
     @classmethod

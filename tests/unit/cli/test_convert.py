@@ -209,3 +209,13 @@ def test_attachments_keep_their_names_when_converted_again_and_overwrite_no_othe
         places = {f"{name}.spans.json" for name in sources}
         assert set(files) == {*sources, *(f"{name}.md" for name in sources), *places}
         assert {name: files[name].read_text().split()[0] for name in sources} == sources
+
+
+def test_a_setting_that_cannot_be_used_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KB_CONVERTER_MEMORY_MIB", "1")
+    (tmp_path / "a.md").write_text("# Title\n")
+    result = CliRunner().invoke(app, ["convert", str(tmp_path / "a.md")])
+    assert isinstance(result.exception, CliError)
+    assert "KB_CONVERTER_MEMORY_MIB" in result.exception.line()

@@ -59,3 +59,9 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     settings = ConverterSettings()
     assert settings.limits.memory_bytes == 1024**3
     assert settings.accepted == {"de", "en"}
+
+
+@pytest.mark.parametrize("told", ["de,en", "de, en", '["de", "en"]'])
+def test_languages_are_told_as_a_list(monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+    monkeypatch.setenv("KB_CONVERTER_ACCEPTED", told)
+    assert ConverterSettings().accepted == {"de", "en"}
