@@ -10,6 +10,7 @@ from services.converter.lines import Line, joined
 
 _LEAST = 4
 _LONGEST = 100
+_MOST_STARTS = 50
 _ENOUGH_TEXT = 80
 _NUMBER = re.compile(r"(\*\*)?(\d{1,2})\.\s+(?=[^\W\d_a-zа-я])")
 _RUN_IN = re.compile(r"[^.;:*\n]{3,90}\.(?=\s+[\"“„«(]?[^\W\d_a-zа-я])")
@@ -81,10 +82,10 @@ def _clause(lines: Sequence[Line], number: int) -> _Clause | None:
 def _row(found: Sequence[_Clause]) -> list[_Clause]:
     """Those that count up from 1; of several with a number the sure one, else the first."""
     best: list[_Clause] = []
-    for at, clause in enumerate(found):
-        if clause.number != 1:
-            continue
-        row = [clause]
+    # Lists may begin anew a thousand times: those that do are no clauses.
+    starts = [at for at, clause in enumerate(found) if clause.number == 1][:_MOST_STARTS]
+    for at in starts:
+        row = [found[at]]
         for later in found[at + 1 :]:
             if later.number == row[-1].number + 1:
                 row.append(later)

@@ -140,7 +140,7 @@ def capital_chapters(page: Page, items: Sequence[Item], taken: Collection[int]) 
 def _capitals(page: Page, first: int, starts: Collection[int], taken: Collection[int]) -> list[int]:
     """The lines in capitals from `first` on; none if there are too many of them."""
     block: list[int] = []
-    for number in range(first, len(page.lines)):
+    for number in range(first, min(first + MOST_LINES + 1, len(page.lines))):
         line = page.lines[number]
         free = number not in starts and number not in taken and number not in page.quoted
         text = page.text(number)

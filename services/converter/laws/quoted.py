@@ -13,6 +13,8 @@ _CLOSING = {
 _BEFORE = "#*_>-–—\\ \t"
 _AFTER = ".,;:)]*_\\ \t"
 _MOST_LINES = 400
+_MOST_OPEN = 200
+"""Quotations that are never closed, after which none is looked for: each is read to its end."""
 
 
 def quoted_lines(texts: Sequence[str]) -> set[int]:
@@ -21,12 +23,13 @@ def quoted_lines(texts: Sequence[str]) -> set[int]:
     Only after a line that announces it with a colon; what is never closed is no quotation.
     """
     found: set[int] = set()
-    above, number = "", 0
-    while number < len(texts):
+    above, number, open_ones = "", 0, 0
+    while number < len(texts) and open_ones < _MOST_OPEN:
         text = texts[number].lstrip(_BEFORE)
         after = number + 1
         if text[:1] in _CLOSING and above.rstrip(_AFTER.replace(":", "")).endswith(":"):
             end = _end(texts, number, text[0])
+            open_ones += end < 0
             if end > number:
                 found.update(range(number, end + 1))
                 after = end + 1
@@ -36,7 +39,7 @@ def quoted_lines(texts: Sequence[str]) -> set[int]:
 
 
 def _end(texts: Sequence[str], first: int, opening: str) -> int:
-    """The line that closes the quotation; `first` if there is none but that one."""
+    """The line that closes the quotation; -1 if none does."""
     depth = 0
     for number in range(first, min(first + _MOST_LINES, len(texts))):
         text = texts[number]
@@ -49,4 +52,4 @@ def _end(texts: Sequence[str], first: int, opening: str) -> int:
         depth += text.count(opening) - sum(text.count(c) for c in _CLOSING[opening])
         if depth <= 0:
             return number
-    return first
+    return -1

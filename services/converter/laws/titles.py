@@ -69,7 +69,9 @@ class Titles:
         below = self._page.next_text(block[-1], 1)
         if not alone or below >= len(self._page.lines) or below in starts:
             return False
-        return not (is_heading(self._page.lines[below]) or named_part(self._page.text(below)))
+        text = self._page.text(below)
+        bracketed = text[0] == "(" and text[-1] == ")"
+        return not (is_heading(self._page.lines[below]) or named_part(text) or bracketed)
 
     def _title_below(self, item: Item, starts: set[int]) -> list[int]:
         """The lines of what reads as a title right below; none if there is no such."""

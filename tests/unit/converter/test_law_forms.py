@@ -5,6 +5,8 @@ import pytest
 from contracts.artifacts import BodyMeta, ParsedDocument
 from kernel.media import MARKDOWN, PLAIN
 from services.converter.domain import canonical
+from services.converter.headings import in_capitals
+from services.converter.laws import chapters
 from services.converter.laws.quoted import quoted_lines
 
 TEXT = "Everything in this place is said in a few words that end with a full stop."
@@ -190,6 +192,20 @@ MARKED = {
 )  # fmt: skip
 def test_parts_of_a_decision_are_headings(parts: tuple[str, ...], wanted: list[str]) -> None:
     assert heads(law(*parts)) == wanted
+
+
+def test_thousands_of_lines_in_capitals_take_no_time_by_the_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+
+    def watched(text: str) -> bool:
+        seen.append(text)
+        return in_capitals(text)
+
+    monkeypatch.setattr(chapters, "in_capitals", watched)
+    heads(law("Article 1", TEXT, "Article 2", TEXT, "Article 3", TEXT) + "\nCAPITALS" * 2000)
+    assert 2000 <= len(seen) < 40_000
 
 
 def test_titles_of_a_manual_are_told_by_the_signs_below() -> None:
