@@ -30,7 +30,7 @@ BROAD = {
     "kernel/consumer.py": "the one place where every error of a handler has its fate",
     "cli/doctor.py": "a check that fails is a finding, and the others still run",
     "services/converter/weights.py": "whatever the hub's client raises stops the start",
-    "services/converter/parsing/outlook.py": "whatever a damaged message makes a young library raise",
+    "services/converter/parsing/outlook.py": "what a damaged message makes a young library raise",
     "services/converter/child.py": "whatever a hostile file makes a library raise is an outcome",
 }
 HEAVY = frozenset({
