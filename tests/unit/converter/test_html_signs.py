@@ -72,3 +72,9 @@ def test_a_large_page_has_the_same_text() -> None:
     lines = shown(markdown(piece * 8000)).splitlines()
     assert set(lines) == {"Kund*innen und Schüler*innen, Radon-Karte."}
     assert len(lines) == 8000
+
+
+def test_the_reader_of_the_evaluation_sees_numbers_of_lists_and_no_marks() -> None:
+    assert shown("7. **seven** [x](y)\n8. ~~eight~~\n\n- dot\n\n`a*b`") == (
+        "7. seven x\n8. eight\ndot\na*b"
+    )
