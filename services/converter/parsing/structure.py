@@ -31,6 +31,7 @@ _MOST_BETWEEN = 6
 _WORD = re.compile(r"[^\W\d_]{3}|[^\W\d_a-zа-я]{2}|[\u3040-\u9fff\uac00-\ud7a3]")
 _COUNTED = re.compile(r"\d+ [a-z]+(?: [a-z{}]+)*$")
 _SHORT = 3
+_DATE = re.compile(r"\d{1,2}\.?\s+[^\W\d_]{3,12}\s+(?:19|20)\d\d\W?(?:\s?[гr]\.?)?$")
 _LEADING_NUMBER = re.compile(
     r"^(?:(?:chapter|part|kapitel|teil|глава|часть|част|поглавље|poglavlje|poglavje|dio|del)\s+)?"
     r"(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.:)]?\s+",
@@ -54,6 +55,7 @@ def structure(
     )
     titles = _titles(outline, entries)
     crowded = {page.number for page in pages if _crowded(page, body_size, body_bold)}
+    largest = {id(block) for block in _largest_of(pages[:2])}
     for element in elements:
         look = element.kind in {"text", "list"} and element.block.kind not in {"contents", "figure"}
         if look and _is_heading(
@@ -62,7 +64,7 @@ def structure(
             body_bold,
             titles,
             crowded=element.page in crowded,
-            opens=element.page <= pages[0].number + 1,
+            opens=id(element.block) in largest,
         ):
             _make_heading(element)
     may = [bool(e.block.lines) and _could_head(e.block) for e in elements]
@@ -240,6 +242,16 @@ def _is_heading(
     return block.size >= body_size * least
 
 
+def _largest_of(pages: Iterable[Page]) -> Iterator[Block]:
+    """The block in the largest type of its page, if there is but one."""
+    for page in pages:
+        blocks = [block for block in page.blocks if block.lines]
+        most = max((block.size for block in blocks), default=0.0)
+        alike = [block for block in blocks if block.size > most - 0.6]
+        if len(alike) == 1:
+            yield alike[0]
+
+
 def _may_be_title(block: Block, text: str, body_size: float, *, opens: bool) -> bool:
     """Very large type at the start: titles have marks of notes, and some no capital."""
     return opens and block.size >= 1.4 * body_size and not text.endswith((",", ";", ".", ":"))
@@ -374,7 +386,8 @@ def _plain_below(elements: Sequence[Element], title: Element) -> None:
         if element.kind != "heading":
             return
         lighter = element.block.size < 0.95 * title.block.size and not element.block.bold
-        if not lighter or _numbered_or_legal(element.text):
+        dated = _DATE.match(element.text) is not None
+        if not lighter or (_numbered_or_legal(element.text) and not dated):
             return
         element.kind = "text"
 
