@@ -53,7 +53,8 @@ def test_a_heading_in_capitals_goes_on_in_the_next_line() -> None:
 def test_a_title_with_the_mark_of_a_note_is_one_and_its_author_heads_nothing() -> None:
     words = [
         *line("The boxes package∗", 150, 60, 18), *line("Jane Doe", 220, 90, 12),
-        *line("23 February 2017", 210, 112, 12), *line("1 Introduction", 50, 140, 14, bold=True), *body(170),
+        *line("23 February 2017", 210, 112, 12),
+        *line("1 Introduction", 50, 140, 14, bold=True), *body(170),
         *line("2 Usage", 50, 400, 14, bold=True), *body(430),
     ]  # fmt: skip
     found = seen([page(1, words)])
