@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from services.converter.form import is_heading, spaced
+from services.converter.form import as_text, is_heading, spaced
 from services.converter.headings import reads_as_title
 from services.converter.lines import Line, joined
 
@@ -105,5 +105,5 @@ def _written(lines: Sequence[Line], clauses: dict[int, _Clause], level: int) -> 
         head = line.cut(clause.start, clause.end).stripped()
         out += [Line(""), joined(["#" * level + " ", head]), Line("")]
         if clause.rest < len(line.text):
-            out.append(line.cut(clause.rest, len(line.text)).stripped())
+            out.append(as_text(line.cut(clause.rest, len(line.text)).stripped()))
     return spaced(out)

@@ -14,7 +14,7 @@ from services.converter.pages import without_page_edges
 from services.converter.papers import recover_paper
 from services.converter.underlined import underlined
 
-CONVERTER = "canonical-3"
+CONVERTER = "canonical-4"
 """Name of this form; a new number whenever the same parse would give another body."""
 
 _MOST_ROUNDS = 8

@@ -11,6 +11,7 @@ _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 _PARAGRAPH_START = re.compile(r"^ {0,3}(?![#>|`~]|[-*+] |\d{1,9}[.)] )\S")
 _RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_DEFINED = re.compile(r"\[[^\]]*\]:")
 _HEADING = re.compile(r"#{1,6} ")
 
 
@@ -83,6 +84,13 @@ def _escaped(line: Line) -> Line:
     for at in range(start, start + size):
         parts += ["\\", line.cut(at, at + 1)]
     return joined([*parts, line.cut(start + size, len(line.text))])
+
+
+def as_text(line: Line) -> Line:
+    """What is left of a line whose start went to a heading: it may not start a block itself."""
+    if _FENCE.match(line.text):
+        return _escaped(line)
+    return joined(["\\", line]) if _ATX.match(line.text) or _DEFINED.match(line.text) else line
 
 
 class _InnerFences:

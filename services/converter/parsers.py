@@ -31,9 +31,9 @@ from services.converter.settings import ParseOptions
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
     MARKDOWN: "markdown-5",
-    PLAIN: "text-4",
+    PLAIN: "text-5",
     CSV: "csv-3",
-    JSON: "json-2",
+    JSON: "json-3",
     XLSX: "xlsx-5",
     XLS: "xls-3",
     PPTX: "pptx-4",

@@ -44,13 +44,17 @@ def underlined(lines: Sequence[Line]) -> list[Line]:
 
 def _titles(lines: Sequence[Line]) -> Iterator[_Title]:
     for number in range(1, len(lines)):
-        # A row of tildes, which would open a code block, has been escaped.
-        row = _ROW.fullmatch(lines[number].text.strip().replace("\\", ""))
+        row = _ROW.fullmatch(_row(lines[number]))
         title = lines[number - 1].text.strip()
         if row is None or lines[number].code or not 1 < len(title) <= LONGEST_HEADING:
             continue
-        above = lines[number - 2].text.strip() if number > 1 else ""
+        above = _row(lines[number - 2]) if number > 1 else ""
         over = above == row[0]
         fits = abs(len(row[0]) - len(title)) <= 2 and title[0].isalnum()
         if fits and (over or not above):
             yield _Title(number - 1, row[1], over)
+
+
+def _row(line: Line) -> str:
+    """Rows of tildes or number signs, which would be blocks of Markdown, have been escaped."""
+    return line.text.strip().replace("\\", "")

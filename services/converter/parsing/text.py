@@ -1,4 +1,4 @@
-"""Markdown and plain text: kept as they are, but for what a reader of the rendered page misses."""
+"""Markdown as it is, but for what a reader of the rendered page misses; plain text literally."""
 
 import re
 from collections import deque
@@ -12,6 +12,7 @@ from kernel.language import UNKNOWN
 from kernel.media import MARKDOWN
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.marks import unmarked
+from services.converter.parsing.plain import has_headings, literal_line
 from services.converter.parsing.result import Parse
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -40,7 +41,8 @@ _PAINTED = re.compile(r"\b(?:background|bgcolor)", re.I)
 
 
 def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None) -> Parse:
-    r"""A text file as it is, with `\n` line ends; hidden parts of Markdown taken out.
+    r"""A text file with `\n` line ends: Markdown as it is but for its hidden parts, which are taken
+    out; plain text with escapes where Markdown would read a line otherwise.
 
     Every paragraph has its lines in the file as its place, in long ones (logs, lists) every line.
 
@@ -60,8 +62,9 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
         text = _rendered(text, hidden)
     if not _SHOWN.search(text):
         raise Refusal("empty-document", "the file has no text")
-    writer = _with_places(text, (options or ParseOptions()).max_output_bytes)
-    del text
+    lines = _numbered(text) if media_type == MARKDOWN else _literal(text)
+    writer = _with_places(lines, (options or ParseOptions()).max_output_bytes)
+    del text, lines
     markdown, spans = writer.finish(close=False)
     meta = BodyMeta(
         title=fields.get("title", "")[:500],
@@ -78,12 +81,12 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
 # --- places -------------------------------------------------------------------------------------
 
 
-def _with_places(text: str, most_bytes: int) -> Writer:
-    """The text without the traces of what was removed, and where its paragraphs stood."""
+def _with_places(numbered: Iterator[tuple[str, int, int]], most_bytes: int) -> Writer:
+    """The lines, and where their paragraphs stood."""
     writer = Writer(most_bytes)
     lines: list[tuple[str, int, int]] = []
     long = False
-    for line, first, last in _numbered(text):
+    for line, first, last in numbered:
         if not line.strip():
             _write(writer, lines)
             lines, long = [], False
@@ -98,6 +101,14 @@ def _with_places(text: str, most_bytes: int) -> Writer:
                 lines, long = [], True
     _write(writer, lines)
     return writer
+
+
+def _literal(text: str) -> Iterator[tuple[str, int, int]]:
+    """The lines of plain text, as Markdown shows them, each with its number twice."""
+    headed = has_headings(text)
+    return (
+        (literal_line(line, headed=headed), first, last) for line, first, last in _numbered(text)
+    )
 
 
 def _numbered(text: str) -> Iterator[tuple[str, int, int]]:

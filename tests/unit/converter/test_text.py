@@ -3,9 +3,11 @@
 import tracemalloc
 
 import pytest
+from markdown_it import MarkdownIt
 
 from kernel.errors import Refusal
 from kernel.media import MARKDOWN, PLAIN
+from services.converter.domain import canonical
 from services.converter.parsing.text import parse_text
 
 
@@ -66,7 +68,79 @@ def test_invisible_elements_are_hidden() -> None:
 
 def test_plain_text_keeps_everything() -> None:
     text = "---\ntitle: no\n---\n<!-- shown -->\n"
+    assert parsed(text, PLAIN) == (text.replace("<!--", "\\<!--"), [])
+
+
+def body_of_text(text: str) -> str:
+    return canonical(parse_text(text.encode(), PLAIN).document, "x").body
+
+
+_SWALLOWING = ("```", "~~~~", "```sh", "\u1fef" * 3, "<!-- a", "<div>", "<script>", "<?php", "# x",
+               "- ```", "> ~~~", "1. - # x", "    ```", "\x01```", "`\x01``", "<\x02!--", "[a]: /b",
+               "[a\nb]: c")  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", _SWALLOWING)
+@pytest.mark.parametrize("end", ["\n", "\r", "\f", "\v", "\x85", "\u2028"])
+def test_no_line_of_plain_text_swallows_what_follows(mark: str, end: str) -> None:
+    body = body_of_text(end.join(["Before.", "", mark, "# inside", "", "Text.", mark, "Last.", ""]))
+    environment: dict[str, object] = {}
+    tokens = MarkdownIt("commonmark").parse(body, environment)
+    kinds = {t.type for token in tokens for t in (token, *(token.children or ()))}
+    assert not kinds & {"fence", "html_block", "html_inline", "heading_open"}
+    assert not environment.get("references")
+    shown = " ".join(t.content for token in tokens for t in token.children or () if t.content)
+    assert "# inside" in shown and "Text." in shown and "Last." in shown
+
+
+@pytest.mark.parametrize("mark", ["```", "~~~", "#", "[a]:"])
+def test_what_follows_the_title_of_a_clause_starts_no_block(mark: str) -> None:
+    text = "This is what the parties agree upon, and what they shall do for each other. " * 2
+    body = body_of_text("\n\n".join(f"**{n}. Title** {mark} {text}" for n in range(1, 6)))
+    tokens = MarkdownIt("commonmark").parse(body)
+    assert [t.type for t in tokens].count("heading_open") == 5
+    assert not [t for t in tokens if t.type == "fence"]
+
+
+def test_escapes_of_plain_text_leave_its_places_exact() -> None:
+    document = parse_text("žuto\n\n```\n# a <b>\n```\n\nконец\n".encode(), PLAIN).document
+    data = document.markdown.encode()
+    places = [(data[s.byte_start : s.byte_end].decode(), s.place.lines) for s in document.spans]
+    fence = "\\`" * 3
+    assert places == [
+        ("žuto", (1, 1)), (f"{fence}\n\\# a \\<b>\n{fence}", (3, 5)), ("конец", (7, 7)),
+    ]  # fmt: skip
+
+
+def test_what_needs_no_escape_in_plain_text_has_none() -> None:
+    text = (
+        "sshd[12]: closed\n[INFO]: it is up\n#hashtag\na < b ## c\n``x``\n- item\n> quoted\n\n"
+        "Name\n====\n| a | b |\n"
+    )
     assert parsed(text, PLAIN) == (text, [])
+
+
+def test_a_text_with_headings_of_markdown_keeps_them() -> None:
+    text = "# Manual\n\nText.\n\n## First steps\n\n```\n\nMore.\n"
+    assert body_of_text(text) == text.replace("```", "\\`\\`\\`")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Comment\nkey = 1\n\n# Another\nkey = 2\n",
+        "# One comment\n\nkey = 1\n",
+        "#!/bin/sh\n\n# Part\n\nrun\n\n# Part\n\nrun\n",
+        "# It is a sentence.\n\nkey = 1\n\n# Other\n\nkey\n",
+    ],
+)
+def test_comments_of_plain_text_head_nothing(text: str) -> None:
+    assert not [line for line in body_of_text(text).split("\n") if line.startswith("# ")]
+
+
+def test_titles_between_rows_of_number_signs_stay_titles() -> None:
+    text = "".join(f"#####\nName{n}\n#####\n\nText of it.\n\n" for n in range(3))
+    assert body_of_text(text).startswith("# Name0\n\nText of it.\n\n# Name1\n")
 
 
 def test_a_text_without_text_is_empty() -> None:

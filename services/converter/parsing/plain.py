@@ -1,0 +1,69 @@
+"""Plain text as Markdown that shows it: no line of it becomes code, markup or a heading."""
+
+import re
+from itertools import islice
+
+from services.converter.parsing.markdown import literal_tags
+
+_ENDS = r"\n\v\f\x1c-\x1e\x85\u2028\u2029"
+"""What ends a line of the canonical form."""
+_TICK = r"`\u1fef"
+"""The Greek varia is a backtick in NFC."""
+_SPECIAL = re.compile(rf"[<#~{_TICK}]|\]:")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
+# Quotes and items in front of it hold a block, too. A definition of a link would not be shown.
+_BLOCK = re.compile(
+    rf"(?:\A|(?<=[{_ENDS}]))"
+    r"([ \t]*+(?:(?:>|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*+)*+)"
+    rf"(#{{1,6}}(?=[ \t{_ENDS}]|\Z)|[{_TICK}]{{3,}}(?=[^{_TICK}{_ENDS}]*+(?:[{_ENDS}]|\Z))|~{{3,}}"
+    rf"|\[?(?:\\.|[^\[\]\\{_ENDS}]){{0,999}}+\]:"
+    rf"(?=[ \t]*+\S*+(?:[ \t]+[\"'(]|[ \t]*+(?:[{_ENDS}]|\Z))))"
+)
+_HEADING = re.compile(r"#{1,6}[ \t]+\S.*(?<![.,;\s])")
+_LONGEST_HEADING = 200
+_LEAST_HEADINGS, _MOST_HEADINGS = 2, 10_000
+
+
+def literal_line(line: str, *, headed: bool = False) -> str:
+    """A line of plain text, ends and indent kept; what would be a block or a tag is escaped.
+
+    Args:
+        line: with its end, or without.
+        headed: `# …` at its very start heads a section; see `has_headings`.
+    """
+    if _SPECIAL.search(line) is None:
+        return line
+    # Before anything else: they go in the canonical form, and may part what makes a mark.
+    line = literal_tags(_CONTROLS.sub("", line))
+    return line if headed and line.startswith("#") else _BLOCK.sub(_escaped, line)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    before, mark = match.groups()
+    if mark[0] == "#":
+        return f"{before}\\{mark}"
+    if mark.endswith("]:"):
+        return f"{before}{mark[:-2]}\\]:"
+    return before + "".join(f"\\{sign}" for sign in mark)
+
+
+def has_headings(text: str) -> bool:
+    """Whether `# …` heads sections, as where Markdown is called text, and is no comment.
+
+    There are two such lines at least, and all that begin with the sign are short, do not end like
+    a sentence and stand between blank lines.
+
+    Args:
+        text: with line ends of one sign.
+    """
+    starts = [0] if text.startswith("#") else []
+    starts += islice((match.start() + 1 for match in re.finditer("\n#", text)), _MOST_HEADINGS)
+    return len(starts) >= _LEAST_HEADINGS and all(_heads(text, at) for at in starts)
+
+
+def _heads(text: str, at: int) -> bool:
+    line = text[at : at + _LONGEST_HEADING].partition("\n")[0]
+    end = at + len(line)
+    above, below = text[max(0, at - 2) : at], text[end : end + 2]
+    alone = above in ("", "\n\n") and below in ("", "\n", "\n\n")
+    return alone and _HEADING.fullmatch(line) is not None
