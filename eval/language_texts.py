@@ -29,7 +29,7 @@ whose licence forbids commercial use, or that state none, are left out on purpos
 | hermitdave/FrequencyWords | hr, sr: word frequencies of film subtitles | CC BY-SA 4.0 |
 | unicode-org/unilex | hr, sr: word frequencies of news on the web | Unicode-3.0 |
 | UniversalDependencies/UD_Croatian-SET, UD_Serbian-SET | dev files alone | CC BY-SA 4.0 |
-| MicrosoftTranslator/NTREX | hr, sr: news, the same sentences in both | CC BY-SA 4.0 |
+| MicrosoftTranslator/NTREX | hr, sr, bs: news, the same sentences in all | CC BY-SA 4.0 |
 | clarinsi/benchich | hr, sr: COPA, everyday sentences | CC BY-SA 4.0 * |
 
 *: as its publisher states, not in the repository. Read where stated: SETimes.SR (its own
@@ -111,6 +111,7 @@ TEXTS = (
     ),
     Source(_NTREX, "hr", "news", r".*ref\.hrv\.txt", "lines", held=True),
     Source(_NTREX, "sr", "news", r".*ref\.srp-(?:Latn|Cyrl)\.txt", "lines", held=True),
+    Source(_NTREX, "bs", "news", r".*ref\.bos\.txt", "lines", held=True),
     Source("clarinsi/benchich", "hr", "talk", r"copa/data/test-hr\.jsonl", "json", held=True),
     Source("clarinsi/benchich", "sr", "talk", r"copa/data/test-sr.*\.jsonl", "json", held=True),
     *(

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
+from kernel.language.bosnian import reads_bosnian
 from kernel.language.guess import UNKNOWN, Guess, guess, identifier
 from kernel.language.text import pieces, prose
 
@@ -76,7 +77,8 @@ def identify(text: str) -> Identified:
     script = max((s for c, s in scripts if c == main), key=lambda s: (scripts[main, s], s))
     shares = {code: round(letters[code] / whole, 4) for code in ordered}
     confidence = round(min(1.0, certain[main] / whole), 4)
-    return Identified(main, script, shares, confidence, _label(main, [g for _, g in judged]))
+    label = _label(main, [found for _, found in judged], prior)
+    return Identified(main, script, shares, confidence, label)
 
 
 def _fitted(guesses: list[Guess]) -> dict[str, float]:
@@ -98,21 +100,24 @@ def _fitted(guesses: list[Guess]) -> dict[str, float]:
 
 
 def _best(found: Guess, prior: dict[str, float]) -> tuple[str, float]:
+    likely = _likely(found, prior)
+    code = max(likely, key=lambda c: (likely[c], c))
+    return code, likely[code]
+
+
+def _likely(found: Guess, prior: dict[str, float]) -> dict[str, float]:
     weighted = {code: p * prior[code] for code, p in found.shares.items()}
-    code = max(weighted, key=lambda c: (weighted[c], c))
-    return code, weighted[code] / sum(weighted.values())
+    whole = sum(weighted.values())
+    return {code: value / whole for code, value in weighted.items()}
 
 
-_READS_BOSNIAN, _AT_LENGTH, _LONG = 0.8, 0.57, 1_000
-"""How likely Bosnian must be on the average: in a text of few letters, and of 1,000 or more."""
-
-
-def _label(main: str, guesses: list[Guess]) -> str | None:
-    """Bosnian, when the windows in the three neighbours read as Bosnian on the whole."""
+def _label(main: str, guesses: list[Guess], prior: dict[str, float]) -> str | None:
+    """Bosnian, when what is in Croatian or Serbian reads so on the whole."""
     if main not in {"hr", "sr"}:
         return None
-    near = [found for found in guesses if found.bosnian]
-    letters = sum(found.letters for found in near)
-    bosnian = sum(found.bosnian * found.letters for found in near)
-    bar = _AT_LENGTH if letters >= _LONG else _READS_BOSNIAN
-    return BOSNIAN if letters and bosnian > bar * letters else None
+    windows = []
+    for found in guesses:
+        likely = _likely(found, prior)
+        near = likely.get("hr", 0.0) + likely.get("sr", 0.0)
+        windows.append((found.traits, near * found.letters))
+    return BOSNIAN if reads_bosnian(windows) else None

@@ -4,8 +4,9 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
+from kernel.language.bosnian import Traits
 from kernel.language.features import Features, features, normalised
-from kernel.language.lexicon import evidence
+from kernel.language.lexicon import kinds, weighed
 from kernel.language.model import scores, tables
 from kernel.language.text import Piece
 
@@ -14,18 +15,17 @@ SOUTH = "sh"
 """The class of Bosnian, Croatian and Serbian in Latin script, told apart by a table of its own."""
 _STRANGE = "xx"
 _SURE, _FOREIGN = 0.9, 0.7
-_BALANCE = 0.1
 _MESSAGES, _NATIVE, _SHIFT = 0.12, 0.97, -0.08
 """Logistic regression of Serbian on the scores of both tables, fitted with the words' (see
 `lexicon`)."""
 
 
 class Guess(NamedTuple):
-    """`shares`: code → probability, of all codes that matter; `bosnian`: probability, given that it
-    is one of the three; `letters`: the weight of the piece."""
+    """`shares`: code → probability, of all codes that matter; `traits`: of a piece in Latin script,
+    what tells Bosnian; `letters`: the weight of the piece."""
 
     shares: dict[str, float]
-    bosnian: float
+    traits: Traits | None
     letters: int
 
 
@@ -35,19 +35,19 @@ def guess(piece: Piece) -> Guess | None:
     if len(text) < 3:
         return None
     if piece.script not in {"Latn", "Cyrl"}:
-        code, probability = _elsewhere(piece.text)
-        return Guess({code: max(probability, 0.5)}, 0.0, piece.letters) if code else None
+        code, probability = _elsewhere(piece)
+        return Guess({code: max(probability, 0.5)}, None, piece.letters) if code else None
     found = features(text)
     table = "latin" if piece.script == "Latn" else "cyrillic"
     logits = scores(found, table) - _strange_letters(text, tables()[table].classes)
     shares = dict(zip(tables()[table].classes, _softmax(logits), strict=True))
-    shares = _with_strangers(shares, piece.text)
-    bosnian = 0.0
+    shares = _with_strangers(shares, piece)
+    traits = None
     if SOUTH in shares:
         together = shares.pop(SOUTH)
-        croatian, serbian, bosnian = _south(found, piece.text)
+        croatian, serbian, traits = _south(found, piece.text)
         shares |= {"hr": together * croatian, "sr": together * serbian}
-    return Guess({c: p for c, p in shares.items() if p > 1e-4}, bosnian, piece.letters)
+    return Guess({c: p for c, p in shares.items() if p > 1e-4}, traits, piece.letters)
 
 
 def _softmax(logits: Any) -> list[float]:
@@ -57,20 +57,17 @@ def _softmax(logits: Any) -> list[float]:
     return [value / whole for value in odds]
 
 
-def _south(found: Features, text: str) -> tuple[float, float, float]:
-    """Croatian and Serbian add up to one, Bosnian left aside; then Bosnian among the three.
-
-    Bosnian takes words from both, so that the words have no say in its share.
-    """
+def _south(found: Features, text: str) -> tuple[float, float, Traits]:
+    """Croatian and Serbian add up to one, Bosnian left aside."""
     towards, third = scores(found, "south")
-    bosnian = _softmax((_BALANCE - towards, towards - _BALANCE, third))[2]
     (native,) = scores(found, "native")
+    counts = kinds(text)
     learnt = _MESSAGES * towards + _NATIVE * native
-    croatian, serbian = _softmax((0.0, learnt + evidence(text) + _SHIFT))
-    return croatian, serbian, bosnian
+    croatian, serbian = _softmax((0.0, learnt + weighed(counts) + _SHIFT))
+    return croatian, serbian, Traits(float(third), float(native), counts)
 
 
-def _with_strangers(shares: dict[str, float], text: str) -> dict[str, float]:
+def _with_strangers(shares: dict[str, float], piece: Piece) -> dict[str, float]:
     """A language that the model was not trained on is named by the compact detector.
 
     Asked only where the model is not sure: the detector knows more languages, each less well.
@@ -79,7 +76,7 @@ def _with_strangers(shares: dict[str, float], text: str) -> dict[str, float]:
     best = max(shares.values())
     if best >= _SURE:
         return shares
-    code, probability = _elsewhere(text)
+    code, probability = _elsewhere(piece)
     if code and code not in shares and probability >= _FOREIGN and code not in _NEIGHBOURS:
         return {code: max(strange, best), **{c: p * (1 - best) for c, p in shares.items()}}
     if strange >= _SURE:
@@ -99,14 +96,31 @@ def identifier() -> Any:
 
 
 _CODES = {"iw": "he", "no": "nb", "und": ""}
+_IN_CYRILLIC = frozenset({"be", "bg", "kk", "ky", "mk", "mn", "ru", "sr", "tg", "uk"})
+_IN_NEITHER = frozenset(
+    {
+        "am", "ar", "bn", "el", "fa", "gu", "he", "hi", "hy", "ja", "ka", "km", "kn", "ko", "lo",
+        "ml", "mr", "my", "ne", "pa", "ps", "sd", "si", "ta", "te", "th", "ur", "yi", "zh",
+    }
+)  # fmt: skip
+"""Of the compact detector's languages; the others are written in Latin script."""
 
 
-def _elsewhere(text: str) -> tuple[str, float]:
-    """The compact detector's answer; no code where it has none, or means transliterated text."""
-    harmless = text.encode("utf-8", "replace").decode()
+def _elsewhere(piece: Piece) -> tuple[str, float]:
+    """The compact detector's answer; no code where it has none, means transliterated text, or
+    names a language that is not written in the script of the piece."""
+    harmless = piece.text.encode("utf-8", "replace").decode()
     found = identifier().FindLanguage(harmless)
-    code = str(found.language)
-    return ("" if code.endswith("-Latn") else _CODES.get(code, code)), float(found.probability)
+    code = _CODES.get(str(found.language), str(found.language))
+    return (code if _written(code, piece.script) else ""), float(found.probability)
+
+
+def _written(code: str, script: str) -> bool:
+    if script == "Cyrl":
+        return code in _IN_CYRILLIC
+    if script == "Latn":
+        return code not in _IN_CYRILLIC | _IN_NEITHER and not code.endswith("-Latn")
+    return not code.endswith("-Latn")
 
 
 _COMMON = "абвгдежзклмнопрстуфхцчш"

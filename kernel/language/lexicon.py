@@ -27,7 +27,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 def evidence(text: str) -> float:
     """Log odds of Serbian from the words of `text`."""
-    return sum(n * weight for n, weight in zip(kinds(text), KINDS.values(), strict=True))
+    return weighed(kinds(text))
+
+
+def weighed(counts: tuple[int, ...]) -> float:
+    """Log odds of Serbian from how many words are of each kind."""
+    return sum(n * weight for n, weight in zip(counts, KINDS.values(), strict=True))
 
 
 def kinds(text: str) -> tuple[int, ...]:

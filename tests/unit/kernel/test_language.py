@@ -139,6 +139,59 @@ def test_croatian_and_serbian_have_no_label() -> None:
     assert identify(SENTENCES["en"]).label is None
 
 
+CROATIAN = (
+    "Gradska je knjižnica prošle godine dobila novu zgradu. Djeca iz obližnje škole dolaze svake "
+    "srijede poslije podne čitati i posuđivati knjige, a cijena članarine ostaje ista."
+)
+_CELLS = " | ".join(("Total", "item", "Datum"))
+AROUND = {
+    "bullets": "\n".join(f"* bullet {number}" for number in range(12)),
+    "cells": "\n".join(f"| r{row}c1 | r{row}c2 | {row * 37} |" for row in range(12)),
+    "table": "\n".join(f"| {_CELLS} {row} |" for row in range(12)),
+    "names": "\n".join(f"* {name}" for name in ("Sarajevo", "Zenica", "Tuzla", "Mostar", "Amir")),
+    "code": "\n".join(f"    for item in list: print(item, {number})" for number in range(8)),
+    "front": "---\ntitle: Report\nauthor: Petar\ntags: [library, draft]\nlayout: page\n---",
+}
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@pytest.mark.parametrize(
+    ("code", "text"), [("sr", SERBIAN_CYRILLIC), ("sr", SERBIAN_LATIN), ("hr", CROATIAN)]
+)
+def test_what_stands_around_prose_makes_it_no_bosnian(code: str, text: str, around: str) -> None:
+    for body in (f"{text * 3}\n\n{around}", f"{around}\n\n{text * 8}"):
+        assert identify(body)[:1] + identify(body)[4:] == (code, None)
+
+
+BOSNIAN = (
+    "Općina je saopćila da će historija mahale i tačno hiljadu zanatlija biti opisani u knjizi. "
+    "Uopće nije lahko reći ko će ovih sedmica doći, saopćeno je poslije sjednice. "
+    "Evropska komisija je prihvatila izvještaj, a djeca su u srijedu posjetila taj muzej."
+)
+
+
+def test_bosnian_in_latin_has_its_label_beside_lists_and_tables() -> None:
+    for around in AROUND.values():
+        assert identify(f"{BOSNIAN * 4}\n\n{around}").label == "bs"
+
+
+def test_ekavian_words_are_not_bosnian_whatever_else_is() -> None:
+    assert identify(BOSNIAN).label == "bs"
+    ekavian = BOSNIAN
+    for old, new in (
+        ("poslije", "posle"), ("izvještaj", "izveštaj"), ("djeca", "deca"), ("srijedu", "sredu"),
+        ("posjetila", "posetila"), ("sjednice", "sednice"),
+    ):  # fmt: skip
+        ekavian = ekavian.replace(old, new)
+    assert identify(ekavian).label is None
+
+
+def test_text_in_cyrillic_with_bosnian_names_in_latin_has_no_label() -> None:
+    body = f"{SERBIAN_CYRILLIC * 3}\n\n{BOSNIAN}"
+    assert identify(BOSNIAN).label == "bs"
+    assert identify(body).label is None
+
+
 NEIGHBOURS = {
     "hr": [
         "Djeca su u srijedu poslije podne vidjela bijelu zvijezdu na sjeveru.",
