@@ -17,7 +17,7 @@ from services.converter.laws.items import (
     known_and_bare,
     level_of,
 )
-from services.converter.laws.levels import Levels
+from services.converter.laws.levels import Levels, closing_paragraphs
 from services.converter.laws.page import Page, goes_on
 from services.converter.laws.titles import Titles
 from services.converter.lines import Line, joined
@@ -52,7 +52,7 @@ def recover_law(lines: Sequence[Line], *, indented: bool) -> list[Line] | None:
     items = sorted([*items, *named_items(page, items, taken)], key=_place)
     items = _own(items, _others(lines, items))
     others = _others(lines, items)
-    Levels(items, others).set()
+    Levels(items, others, closing_paragraphs(page, items)).set()
     return _written(lines, items)
 
 

@@ -29,6 +29,7 @@ from services.converter.laws.items import (
     runs_in,
 )
 from services.converter.laws.page import Page
+from services.converter.laws.short import short_law
 from services.converter.sequence import chain
 
 _LOOK_AHEAD = 50
@@ -43,8 +44,11 @@ def find_items(page: Page) -> list[Item]:
     """The headings of a law in order, without lists of contents; none if this is no law."""
     found = [item for n in range(len(page.lines)) if (item := _item(page, n)) is not None]
     _title_sentences(page, found)
-    if sum(item.form != "sentence" or item.run_in for item in found) < LEAST:
-        return []
+    kinds = Counter(item.unit for item in found if item.form != "sentence" or item.run_in)
+    if max(kinds.values(), default=0) < LEAST:
+        items = short_law(page, found)
+        _set_ends(items)
+        return items
     _find_leaves(found)
     items = _in_sequence(page, _without_contents(page, found))
     _set_ends(items)

@@ -1,22 +1,29 @@
 """Levels of the headings of a law. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 
-from services.converter.headings import ANNEX
+from services.converter.headings import ANNEX, ARTICLE, PARAGRAPH
 from services.converter.laws.items import CAPITALS, LEAST, NAMED, TOPIC, Item
+from services.converter.laws.page import Page
 
 _DEEPEST = 6
+_FEWEST = 2
 _RANKS = {TOPIC: 5.5, CAPITALS: 5.3}
 
 
 class Levels:
     """Levels for the items of a law, from its own headings or from the ranks of its parts."""
 
-    def __init__(self, items: list[Item], others: dict[int, int]) -> None:
+    def __init__(
+        self, items: list[Item], others: dict[int, int], beside: Collection[int] = ()
+    ) -> None:
+        """`others`: levels of headings that are not the law's; `beside`: lines of paragraphs that
+        stand beside articles, not in them."""
         self._items = items
         self._others = others
+        self._beside = beside
         self._flat = self._only_level()
 
     def set(self) -> None:
@@ -72,7 +79,7 @@ class Levels:
         above: list[Item] = []
         begun = False
         for item in items:
-            while above and not _contains(above[-1], item, order):
+            while above and not self._contains(above[-1], item, order):
                 above.pop()
             least = above[-1].level + 1 if above else base
             wanted = self._wanted(item) if trusted else 0
@@ -84,11 +91,27 @@ class Levels:
             if item.unit != NAMED or begun:
                 above.append(item)
 
+    def _contains(self, part: Item, item: Item, order: dict[str, int]) -> bool:
+        if part.unit == NAMED:
+            return item.is_leaf
+        if item.line in self._beside and part.unit == ARTICLE:
+            return False
+        return item.unit != NAMED and order[part.unit] < order[item.unit]
 
-def _contains(part: Item, item: Item, order: dict[str, int]) -> bool:
-    if part.unit == NAMED:
-        return item.is_leaf
-    return item.unit != NAMED and order[part.unit] < order[item.unit]
+
+def closing_paragraphs(page: Page, items: Sequence[Item]) -> set[int]:
+    """Lines of the paragraphs that follow the last article's text: Bulgarian laws end so.
+
+    Where an article is made of paragraphs, they follow its title.
+    """
+    articles = [item.line for item in items if item.unit == ARTICLE]
+    paragraphs = [item.line for item in items if item.unit == PARAGRAPH]
+    if len(articles) < _FEWEST or not paragraphs or paragraphs[0] < articles[-1]:
+        return set()
+    above = page.next_text(paragraphs[0], -1)
+    part = next((item for item in items if above in (item.line, *item.titles)), None)
+    follows = (part is None or part.run_in) and page.text(above)[-1:] == "."
+    return set(paragraphs) if follows else set()
 
 
 def _below(items: list[Item]) -> Counter[tuple[str, str]]:

@@ -32,6 +32,8 @@ class Titles:
         """Titles on the line below, for kinds of parts that have them."""
         starts = {item.line for item in self._items}
         blocks = {item.line: self._title_below(item, starts) for item in self._items}
+        leaves = [i for i in self._items if i.is_leaf and i.form == "bare"]
+        all_titled = len(leaves) >= LEAST and all(blocks[i.line] for i in leaves)
         for unit in {item.unit for item in self._items}:
             open_items = [i for i in self._items if i.unit == unit and i.form == "bare"]
             titled = [i for i in open_items if blocks[i.line]]
@@ -41,7 +43,7 @@ class Titles:
             for item in titled:
                 block = blocks[item.line]
                 if item.is_leaf:
-                    wanted = common and len(titled) >= LEAST
+                    wanted = common and (all_titled or len(titled) >= LEAST)
                     wanted = wanted or self._in_brackets(block, starts)
                 else:
                     wanted = common or self._page.next_text(block[-1], 1) in starts
