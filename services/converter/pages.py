@@ -30,6 +30,10 @@ _APART = 80
 """Characters of text that a page has at least."""
 _DEPTH = 3
 """Lines at each end of a page that may be its head or foot."""
+_FOLIO = "folio "
+_VALUE = re.compile(r"(?<=:)|\t|\s{2,}|[_.]{3,}")
+"""Where in a line of a form the label ends."""
+_NUMBERS = re.compile(r"\d+")
 _YEARS = range(1500, 2101)
 
 
@@ -67,15 +71,55 @@ def without_page_edges(lines: Sequence[Line]) -> list[Line]:
         return list(lines)
     seen = Counter(shape for n, page in enumerate(pages) for shape in _edge_shapes(page, n))
     least = 2 if len(pages) < 4 else max(_LEAST, len(pages) // 3)
+    numbers = Counter({shape: times for shape, times in seen.items() if shape.startswith(_FOLIO)})
+    forms = _forms(pages, seen, least)
     kept: list[Line] = []
     for number, page in enumerate(pages):
-        start = _edge_size(page, number, seen, least)
-        end = len(page) - _edge_size(page[start:][::-1], number, seen, least)
+        start, end = _inside(page, number, numbers if number in forms else seen, least)
         part = page[start:end]
         if kept and part and not _goes_on(kept[-1], part[0]):
             kept.append(Line(""))
         kept += part
     return kept
+
+
+def _inside(page: Sequence[Line], number: int, seen: Counter[str], least: int) -> tuple[int, int]:
+    """Where the text of a page starts and ends between its head and foot."""
+    start = _edge_size(page, number, seen, least)
+    return start, len(page) - _edge_size(page[start:][::-1], number, seen, least)
+
+
+def _forms(pages: Sequence[Sequence[Line]], seen: Counter[str], least: int) -> set[int]:
+    """Pages of which only numbers may go: what returns at their ends returns between them, too,
+    as in forms and bills, or is most of what they say.
+    """
+    labels = [[_label(line) for line in _text(page)[_DEPTH:-_DEPTH]] for page in pages]
+    common = Counter(label for page in labels for label in {*page} if label)
+    alike = {
+        number
+        for number, page in enumerate(labels)
+        if page and sum(common[label] >= least for label in page) * 2 >= len(page)
+    }
+    bare = {
+        number
+        for number, page in enumerate(pages)
+        if _mostly_taken(page, *_inside(page, number, seen, least))
+    }
+    return alike | (bare if len(bare) >= least else set())
+
+
+def _label(line: Line) -> str:
+    """What a line of a form keeps from page to page; empty for one without letters."""
+    label = _VALUE.split(_NUMBERS.sub("0", line.text.strip()), maxsplit=1)[0]
+    return label if _LETTERS.search(label) else ""
+
+
+def _mostly_taken(page: Sequence[Line], start: int, end: int) -> bool:
+    whole, left = (
+        sum(len(line.text.strip()) for line in part if _folio(0, line.text) is None)
+        for part in (page, page[start:end])
+    )
+    return whole > 2 * left
 
 
 def _pages(lines: Sequence[Line]) -> list[list[Line]]:
@@ -87,8 +131,12 @@ def _pages(lines: Sequence[Line]) -> list[list[Line]]:
     return pages
 
 
+def _text(page: Sequence[Line]) -> list[Line]:
+    return [line for line in page if line.code or line.text.strip()]
+
+
 def _edge_shapes(page: Sequence[Line], number: int) -> set[str]:
-    text = [line for line in page if line.code or line.text.strip()]
+    text = _text(page)
     edges = text[:_DEPTH] + text[_DEPTH:][-_DEPTH:]
     return {shape for line in edges for shape in _shapes(line, number)}
 
@@ -100,7 +148,7 @@ def _shapes(line: Line, number: int) -> Iterator[str]:
         return
     folio = _folio(0, text)
     if folio is not None:
-        yield f"folio {folio.value - number}"
+        yield f"{_FOLIO}{folio.value - number}"
         return
     if _LETTERS.search(text) and text[-1] not in ";,":
         yield text
@@ -127,7 +175,7 @@ def _is_edge(line: Line, number: int, seen: Counter[str], least: int) -> bool:
         return True
     folio = _folio(0, line.text)
     if folio is not None:
-        return folio.certain or seen[f"folio {folio.value - number}"] >= 2
+        return folio.certain or seen[f"{_FOLIO}{folio.value - number}"] >= 2
     return any(seen[shape] >= least for shape in _shapes(line, number))
 
 

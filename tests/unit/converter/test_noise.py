@@ -68,10 +68,48 @@ def test_numbers_that_mean_something_stay(blocks: tuple[str, ...]) -> None:
 
 
 def test_a_heading_at_the_top_of_each_page_is_no_running_head() -> None:
-    pages = [f"Article {n}\n\n{TEXT}\n\nGazette\n\n{n}" for n in range(1, 6)]
+    pages = [f"Article {n}\n\n{TEXT} {n}\n\nGazette\n\n{n}" for n in range(1, 6)]
     text = text_of("\f".join(pages), PLAIN)
     assert [f"Article {n}" in text for n in range(1, 6)] == [True] * 5
     assert "Gazette" not in text
+
+
+def _form(number: int) -> str:
+    return (
+        f"ACME Ltd\nInvoice\nNo {1000 + 7 * number}\n\nCustomer: Person {chr(65 + number)}\n"
+        f"Article    Price\nWidget {number}    {number}.50\nPlease pay within 30 days.\n"
+        f"Delivery: Street {number}\n\nTotal: {number}.50\nThank you\nACME Ltd, Some Street\n\n"
+        f"Page {number + 1} of 6"
+    )
+
+
+def test_what_returns_in_forms_is_their_text() -> None:
+    text = text_of("\f".join(map(_form, range(6))), PLAIN)
+    for words in ("ACME Ltd\nInvoice\nNo ", "Thank you\nACME Ltd, Some Street"):
+        assert text.count(words) == 6
+    assert "Page " not in text
+    # Among pages of another kind as well.
+    words = [chr(97 + n) * 6 for n in range(9)]
+    pages = ["Gazette\n" + "\n".join(f"{n} {word} goes on" for n in range(9)) for word in words]
+    text = text_of("\f".join([*map(_form, range(6)), *pages]), PLAIN)
+    assert text.count("Thank you\nACME Ltd, Some Street") == 6
+    assert "Gazette" not in text
+
+
+def test_pages_that_say_little_but_what_returns_keep_it() -> None:
+    pages = [f"REMINDER\nPlease pay your bill.\nYour library\n{n}.50 euro" for n in range(4)]
+    assert text_of("\f".join(pages), PLAIN).count("Please pay your bill.\nYour library") == 4
+    assert text_of("\f".join(["REMINDER\nPlease pay."] * 3), PLAIN).count("Please") == 3
+
+
+def test_a_report_of_rows_loses_its_running_head_and_so_does_a_short_last_page() -> None:
+    rows = "\n".join(f"{n}00{n}    Name{n}    {n}.00" for n in range(9))
+    pages = [
+        f"LIST OF STOCK\nNumber  Name  Price\n{rows.replace('Name', f'Name{page}')}"
+        for page in range(5)
+    ]
+    text = text_of("\f".join([*pages, "LIST OF STOCK\nEnd."]), PLAIN)
+    assert "LIST OF STOCK" not in text and text.endswith("End.")
 
 
 def test_a_year_at_the_foot_of_a_page_stays() -> None:
