@@ -116,11 +116,12 @@ def _elsewhere(piece: Piece) -> tuple[str, float]:
 
 
 def _written(code: str, script: str) -> bool:
+    """Of a text that says the same again and again the detector says Japanese."""
     if script == "Cyrl":
         return code in _IN_CYRILLIC
     if script == "Latn":
         return code not in _IN_CYRILLIC | _IN_NEITHER and not code.endswith("-Latn")
-    return not code.endswith("-Latn")
+    return code in _IN_NEITHER and (code != "ja" or script in {"Jpan", "Hani"})
 
 
 _COMMON = "абвгдежзклмнопрстуфхцчш"

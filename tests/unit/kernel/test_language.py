@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.language import ACCEPTED, UNKNOWN, detect, identify, prose
+from kernel.language import ACCEPTED, UNKNOWN, _label, detect, identify, prose
+from kernel.language.bosnian import Traits, reads_bosnian
+from kernel.language.guess import Guess
 from kernel.language.lexicon import evidence
 
 SENTENCES = {
@@ -190,6 +192,39 @@ def test_text_in_cyrillic_with_bosnian_names_in_latin_has_no_label() -> None:
     body = f"{SERBIAN_CYRILLIC * 3}\n\n{BOSNIAN}"
     assert identify(BOSNIAN).label == "bs"
     assert identify(body).label is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [((0, 2, 2, 0, 0, 1), True), ((0, 2, 2, 1, 0, 1), False), ((0, 2, 0, 0, 0, 1), False)],
+)
+def test_bosnian_needs_ijekavian_words_and_few_ekavian_ones(
+    kinds: tuple[int, ...], expected: bool
+) -> None:
+    assert reads_bosnian([(Traits(6.0, -2.0, kinds), 300.0)]) is expected
+
+
+def test_bosnian_is_the_mean_of_the_windows_by_their_letters() -> None:
+    bosnian = Traits(2.5, -2.0, (0, 2, 2, 0, 0, 1))
+    croatian = Traits(-1.0, -6.0, (1, 0, 2, 0, 3, 0))
+    assert reads_bosnian([(bosnian, 300.0), (croatian, 1.0)])
+    assert not reads_bosnian([(bosnian, 1.0), (croatian, 300.0)])
+    assert not reads_bosnian([(bosnian, 300.0), (None, 301.0)])
+    assert not reads_bosnian([])
+
+
+def test_english_in_a_croatian_text_has_no_say_in_the_label() -> None:
+    english = Guess({"en": 0.99, "hr": 0.01}, Traits(9.0, 0.0, (0, 9, 9, 0, 0, 9)), 400)
+    croatian = Guess({"hr": 1.0}, Traits(-1.0, -6.0, (1, 0, 2, 0, 3, 0)), 400)
+    assert _label("hr", [croatian, english], {"hr": 0.6, "en": 0.4}) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["cell red kolona ", "item kolona ", "red kolona ", "мера цена ", "μέτρο τιμή "]
+)
+def test_no_language_is_named_that_is_not_written_so(text: str) -> None:
+    # Of words that come again and again the compact detector says that they are Japanese.
+    assert "ja" not in identify(text * 30).shares
 
 
 NEIGHBOURS = {
