@@ -50,7 +50,7 @@ class Run:
             return self
         run = Run(self.block, known=self.known)
         for node in left:
-            _add(run, node, linked=node.find_parent("a") is not None)
+            _add(run, node, linked=any(map(_is_link, node.parents)))
         return run if left else None
 
 
@@ -76,7 +76,7 @@ def runs_of(body: Tag, *, over_breaks: bool = False) -> list[Run]:
     while stack:
         node, block, linked = stack.pop()
         if isinstance(node, Tag):
-            linked = linked or node.name == "a"
+            linked = linked or _is_link(node)
             if node.name not in inline:
                 open_run = None
                 stack.append((None, block, linked))
@@ -90,6 +90,12 @@ def runs_of(body: Tag, *, over_breaks: bool = False) -> list[Run]:
                 runs.append(open_run)
             _add(open_run, node, linked=linked)
     return runs
+
+
+def _is_link(tag: Tag) -> bool:
+    """`<a name=…>` is a place that links lead to; left open, it goes on to the page's end."""
+    is_place = (tag.has_attr("name") or tag.has_attr("id")) and not tag.has_attr("href")
+    return tag.name == "a" and not is_place
 
 
 def _add(run: Run, node: NavigableString, *, linked: bool) -> None:

@@ -299,7 +299,14 @@ def _is_link(run: Run) -> bool:
         return False
     if run.block.name in _IN_STRUCTURE or run.block.find_parent(_IN_STRUCTURE) is not None:
         return False
-    return _ADDRESS.search("".join(run.nodes)) is None
+    return not _is_within_page(run) and _ADDRESS.search("".join(run.nodes)) is None
+
+
+def _is_within_page(run: Run) -> bool:
+    """Whether all its links lead to places of the same page: `#chapter`."""
+    links = {id(link): link for node in run.nodes if (link := node.find_parent("a", href=True))}
+    told = [str(link["href"]) for link in links.values()]
+    return bool(told) and all(len(to) > 1 and to[0] == "#" for to in told)
 
 
 def _leads_away(run: Run) -> bool:

@@ -164,3 +164,17 @@ def test_a_paragraph_that_is_one_link_to_another_page_goes_from_an_article() -> 
     assert "second flood" not in of_article("", inner)
     assert "That was all." in of_article("", inner)
     assert "second flood" in of_site(link)
+
+
+def test_a_paragraph_that_links_lead_to_or_that_leads_to_one_of_its_page_stays() -> None:
+    for attributes in ("name=flood", "id=flood", "href=#flood", "href=#flood name=top"):
+        inner = f"<p><a {attributes}>Mayor tells of the second flood in ten years</a></p>" + END
+        assert "second flood" in of_article("", inner), attributes
+    for attributes in ("href=#", "onclick=go()", "href=/other#flood", "href=/other name=flood"):
+        inner = f"<p><a {attributes}>Mayor tells of the second flood in ten years</a></p>" + END
+        assert "second flood" not in of_article("", inner), attributes
+
+
+def test_a_page_within_a_place_that_was_left_open_is_no_link() -> None:
+    page = f"<body><nav><a href=/>Home</a></nav><div><a name=top>{ARTICLE}</div></body>"
+    assert all(sentence in reduced(page) for sentence in SENTENCES)
