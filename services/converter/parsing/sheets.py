@@ -1,6 +1,8 @@
 """Sheets of cells as sections of tables, written row by row; for XLSX, XLS and ODS."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from contracts.artifacts import Place
@@ -13,6 +15,7 @@ _BUFFERED_ROWS = 1000
 _ROWS_WITH_SPANS = 2000
 _ROWS_FOR_HEAD = 200
 _GROUP = 100
+_MOST_SUMS = 5
 _MOST_MERGED = 10_000
 
 SHEET_LEVEL = 2
@@ -59,9 +62,9 @@ def write_sheet(
 ) -> None:
     """A heading, then the tables of the sheet, each cell text literal; nothing without rows.
 
-    Blank rows part tables, and so do blank columns where a table has at most 1,000 rows. A row
-    with one text over a table, and a column of words, are paragraphs. Merged cells all show their
-    text. The first 2,000 rows have a span each, later ones every 100 together. `links` are those
+    Blank rows part tables, but for sums under one, and so do blank columns where a table has at
+    most 1,000 rows. A row with one text over a table, and a column of words, are paragraphs. Merged
+    cells all show their text. The first 2,000 rows have a span each, later ones every 100 together. `links` are those
     whose signs are in the texts.
     """
     section = _Section(writer, name, links)
@@ -119,6 +122,8 @@ class _Section:
         """Of the table that is being written; empty while rows are only collected."""
         self._table_before: tuple[list[int], int] | None = None
         """Columns and last row of the table that was written last, if nothing followed it."""
+        self._valued: set[int] = set()
+        """Columns of that table with a number or date."""
         self._group: list[str] = []
         self._first = self._latest = 0
         self._written = 0
@@ -139,9 +144,29 @@ class _Section:
         """No more rows without a blank one between."""
         self._close()
         rows, self._buffer = self._buffer, []
+        rows = rows[self._sums(rows) :]
         for columns in _apart(rows):
             for part in _together(_only(rows, columns)):
                 self._region(part)
+
+    def _sums(self, rows: Sequence[Row]) -> int:
+        """Sums under a table, with one blank row between: a few rows with values in line with its
+        own, written as rows of it; how many there were."""
+        if not rows or self._table_before is None or self._table_before[1] != rows[0].number - 2:
+            return 0
+        columns = self._table_before[0]
+        found = list(takewhile(partial(self._in_line, columns), rows))
+        if not 0 < len(found) <= _MOST_SUMS or has_head([_texts(row, columns) for row in found]):
+            return 0
+        self._columns = columns
+        for row in found:
+            self._table_row(row)
+        self._close()
+        return len(found)
+
+    def _in_line(self, columns: Sequence[int], row: Row) -> bool:
+        inside = len(columns) > 1 and columns[0] <= min(row.cells) <= max(row.cells) <= columns[-1]
+        return inside and any(is_value(row.cells.get(column, "")) for column in self._valued)
 
     # --- one region -----------------------------------------------------------------------------
 
@@ -160,6 +185,9 @@ class _Section:
         # One blank row may part groups of rows of one table: then no head follows it.
         goes_on = self._table_before == (columns, rows[0].number - 2) and not head
         self._columns = columns
+        self._valued = {
+            c for row in rows[:_ROWS_FOR_HEAD] for c in row.cells if is_value(row.cells[c])
+        }
         self._latest = rows[0].number
         if not goes_on:
             self._open(rows[0] if head else None)

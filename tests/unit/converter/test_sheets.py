@@ -52,6 +52,39 @@ def test_a_blank_row_within_a_table_is_left_out() -> None:
     assert sheet("a b\n1 2\n.\n3 4") == "| a | b |\n| - | - |\n| 1 | 2 |\n| 3 | 4 |\n"
 
 
+def test_sums_under_a_table_are_rows_of_it() -> None:
+    table = "| a | b | c |\n| - | - | - |\n| x | 1 | 2 |\n"
+    assert sheet("a b c\nx 1 2\n.\nTotal . 2") == f"{table}| Total |  | 2 |\n"
+    assert sheet("a b c\nx 1 2\n.\n. 1 2") == f"{table}|  | 1 | 2 |\n"
+    assert sheet("a b c\nx 1 2\n.\nNet . 2\nTax . 1\n.\nTotal . 3\nNote") == (
+        f"{table}| Net |  | 2 |\n| Tax |  | 1 |\n| Total |  | 3 |\n\nNote\n"
+    )
+
+
+def test_a_sum_has_its_own_cells_for_its_place() -> None:
+    writer = Writer(1_000_000)
+    rows = [Row(1, {1: "a", 4: "b"}), Row(2, {1: "x", 2: "y", 3: "z", 4: "1"})]
+    write_sheet(writer, "S", [*rows, Row(4, {1: "Total", 4: "1"})])
+    markdown, spans = writer.finish()
+    place = next(s for s in spans if s.place.cells == "A4:D4")
+    assert markdown.encode()[place.byte_start : place.byte_end] == b"Total |  |  | 1"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "y Total",  # No value.
+        "Total 1 2 3",  # Wider than the table.
+        ". 2019 2020\ny 3 4",  # A head of years: another table.
+        "\n".join(["Total . 2"] * 6),  # Too many for sums.
+        ".\nTotal . 2",  # Two blank rows between.
+    ],
+)
+def test_what_else_stands_under_a_table_is_none_of_it(group: str) -> None:
+    markdown = sheet(f"a b c\nx 1 2\n.\n{group}")
+    assert "| x | 1 | 2 |\n\n" in markdown
+
+
 def test_a_head_with_a_blank_row_under_it_stays_its_head() -> None:
     assert sheet("a b\n.\n1 2\n3 4") == "| a | b |\n| - | - |\n| 1 | 2 |\n| 3 | 4 |\n"
 
