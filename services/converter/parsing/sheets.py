@@ -64,8 +64,8 @@ def write_sheet(
 
     Blank rows part tables, but for sums under one, and so do blank columns where a table has at
     most 1,000 rows. A row with one text over a table, and a column of words, are paragraphs. Merged
-    cells all show their text. The first 2,000 rows have a span each, later ones every 100 together. `links` are those
-    whose signs are in the texts.
+    cells all show their text. The first 2,000 rows have a span each, later ones every 100 together.
+    `links` are those whose signs are in the texts.
     """
     section = _Section(writer, name, links)
     for number, row in enumerate(_unmerged(rows, merged)):
