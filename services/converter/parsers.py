@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-4",
     RTF: "rtf-4",
 }
-_HTML = "html-7"
+_HTML = "html-8"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",

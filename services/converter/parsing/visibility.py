@@ -95,9 +95,12 @@ def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
 
 
 def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
-    """Elements that are never rendered; scripts hold code, not text, and are only dropped."""
+    """Elements that are never rendered; scripts hold code, not text, and are only dropped.
+
+    Within `audio`, `canvas` and `video` stands what only a browser shows that knows none of them.
+    """
     total = len(soup.get_text())
-    for tag in soup.find_all(["template", "noscript"]):
+    for tag in soup.find_all(["template", "noscript", "audio", "canvas", "video"]):
         if len(tag.get_text()) * 2 > total:
             # An end tag was forgotten, and the parser put the page itself in here.
             tag.unwrap()
