@@ -40,7 +40,7 @@ _REVISIONS = {
     ODT: "odt-4",
     ODS: "ods-5",
     ODP: "odp-4",
-    RTF: "rtf-4",
+    RTF: "rtf-5",
 }
 _HTML = "html-8"
 _BY_DOCLING = {

@@ -7,7 +7,7 @@ text only. After the Rich Text Format Specification 1.9.1.
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -27,9 +27,9 @@ from services.converter.parsing.looks import (
     names_quotation,
     plain_text,
 )
-from services.converter.parsing.markdown import LONGEST_REPEATED
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
+from services.converter.parsing.rtf_grid import TableRow, grid
 from services.converter.parsing.rtf_tables import (
     CHARSETS,
     CODEPAGES,
@@ -84,13 +84,6 @@ class _State:
     raised: bool = False
     linked: bool = False
     """Within the text of a link."""
-
-
-@dataclass
-class _Row:
-    cells: list[Runs] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
-    """For each cell `<` for one that belongs to the left one, `^` to the one above, or nothing."""
 
 
 def parse_rtf(path: Path, options: ParseOptions) -> Parse:
@@ -154,10 +147,9 @@ class _Reader:
         self._quotes: set[int] = set()
         self._paragraphs = self._row_count = 0
         self._marker = ""
-        self._row = _Row()
+        self._row = TableRow()
         self._shape: list[str] = []
-        self._above: list[Runs] = []
-        self._rows: list[tuple[list[Runs], Place]] = []
+        self._rows: list[TableRow] = []
         self._notes: list[str] = []
         self._moment: dict[str, int] = {}
         self._links = Links()
@@ -315,11 +307,12 @@ class _Reader:
     def _line(self) -> None:
         self._put("\n")
 
-    def _cell_edge(self) -> None:
+    def _cell_edge(self, edge: int) -> None:
         """A cell of the row's definition is complete: its merging was told before its edge."""
         if len(self._row.merged) >= _MOST_CELLS:
             return
         self._row.merged.append(self._shape[-1] if self._shape else "")
+        self._row.edges.append(edge)
         self._shape = []
 
     def _looks_like(self, word: str, number: int | None) -> None:
@@ -332,6 +325,8 @@ class _Reader:
             setattr(state, _SWITCHES[word], number != 0)
         elif word == "uc":
             state.unicode_skip = max(0, min(value, 10))
+        elif word == "cellx":
+            self._cell_edge(value)
         elif word == "ilvl":
             state.level = max(0, min(value, 8))
         elif word in _COLORS and state.target == "colors":
@@ -511,38 +506,28 @@ class _Reader:
             self._marker = ""
 
     def _end_row(self) -> None:
-        row, self._row = self._row, _Row()
-        cells = row.cells
-        for number, mark in enumerate(row.merged[: len(cells)]):
-            if mark == "<" and number:
-                cells[number] = cells[number] or _repeated(cells[number - 1])
-            elif mark == "^" and number < len(self._above):
-                cells[number] = cells[number] or _repeated(self._above[number])
-        self._above = cells
-        if not any(cells):
-            return
-        self._row_count += 1
-        self._rows.append((cells, Place(path=f"tr[{self._row_count}]")))
+        row, self._row = self._row, TableRow()
+        if row.cells:
+            self._rows.append(row)
 
     def _end_table(self) -> None:
         if any(self._row.cells):
             self._end_row()
-        rows, self._rows, self._above = self._rows, [], []
+        rows, self._rows = [cells for cells in grid(self._rows) if any(cells)], []
         if not rows:
             return
-        width = max(len(cells) for cells, _ in rows)
-        head, place = rows[0]
-        texts = [plain_line(plain_text(runs)) for runs in head]
-        self.out.block(self._noted(table_row(texts + [""] * (width - len(head)))), place)
+        width = max(map(len, rows))
+        texts = [plain_line(plain_text(runs)) for runs in rows[0]]
+        head = self._noted(table_row(texts + [""] * (width - len(texts))))
+        self.out.block(head, self._place_of_row())
         self.out.add("\n" + table_rule(width))
-        for cells, place in rows[1:]:
+        for cells in rows[1:]:
             self.out.add("\n")
-            self.out.add(self._noted(styled_row(cells)), place)
+            self.out.add(self._noted(styled_row(cells)), self._place_of_row())
 
-
-def _repeated(runs: Runs) -> Runs:
-    """The text of a merged cell in another one of its cells."""
-    return runs if len(plain_text(runs)) <= LONGEST_REPEATED else []
+    def _place_of_row(self) -> Place:
+        self._row_count += 1
+        return Place(path=f"tr[{self._row_count}]")
 
 
 def _paired(text: str) -> str:
@@ -580,7 +565,6 @@ _LAYOUT: dict[str, Callable[[_Reader], None]] = {
     "trowd": _Reader._row_starts,
     "clmrg": _Reader._joins_left,
     "clvmrg": _Reader._joins_above,
-    "cellx": _Reader._cell_edge,
     "intbl": _Reader._in_table,
     "pard": _Reader._paragraph_look,
     "plain": _Reader._character_look,

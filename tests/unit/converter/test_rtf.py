@@ -128,6 +128,47 @@ def test_tables_repeat_merged_cells(read: Reader) -> None:
     assert document.spans[2].place == Place(path="tr[2]")
 
 
+def _row(*cells: tuple[str, int]) -> str:
+    """Cells with their right edges, defined before and after, as Word does."""
+    form = "\\trowd" + "".join(f"\\cellx{edge}" for _, edge in cells)
+    texts = "".join(f"{text}\\cell " for text, _ in cells)
+    return f"{form}\\intbl {texts}{form}\\row"
+
+
+def test_a_wider_cell_shows_its_text_in_every_column(read: Reader) -> None:
+    rows = (
+        _row(("Year", 1000), ("Sums", 5000))
+        + _row(("", 1000), ("net", 3010), ("gross", 5000))
+        + _row(("1999", 995), ("1", 2990), ("2", 5000))
+        + _row(("none", 5000))
+    )
+    assert read(rows).markdown == (
+        "| Year | Sums | Sums |\n| - | - | - |\n|  | net | gross |\n| 1999 | 1 | 2 |\n"
+        "| none | none | none |\n"
+    )
+
+
+def test_a_long_text_of_a_wider_cell_is_there_once(read: Reader) -> None:
+    long = "word " * 50
+    markdown = read(_row(("a", 1000), ("b", 2000)) + _row((long, 2000))).markdown
+    assert markdown.count("word") == 50
+    assert markdown.endswith("word |  |\n")
+
+
+def test_a_cell_under_a_merged_one_is_found_by_its_column(read: Reader) -> None:
+    body = (
+        _row(("a", 1000), ("b", 2000), ("c", 3000))
+        + "\\trowd\\cellx2000\\clvmgf\\cellx3000\\intbl wide\\cell down\\cell\\row"
+        + "\\trowd\\cellx1000\\cellx2000\\clvmrg\\cellx3000\\intbl x\\cell y\\cell\\cell\\row"
+    )
+    assert read(body).markdown.endswith("| wide | wide | down |\n| x | y | down |\n")
+
+
+def test_rows_without_common_columns_stay_as_they_are(read: Reader) -> None:
+    rows = "".join(_row(("x", 1000 + 300 * n), ("y", 9000)) for n in range(9))
+    assert read(rows).markdown == "| x | y |\n| - | - |\n" + "| x | y |\n" * 8
+
+
 def test_footnotes_stand_at_the_end(read: Reader) -> None:
     body = "word{\\footnote\\pard\\chftn  the {\\i note}} more\\par"
     assert read(body).markdown == "word[^1] more\n\n[^1]: the *note*\n"
