@@ -24,6 +24,8 @@ _LOOKS = frozenset({
     "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background",
 })  # fmt: skip
 """Attributes that may change how an element looks."""
+_PLAYED = ("audio", "canvas", "video")
+_LONGEST_STAND_IN = 200
 _NAMED_COLORS: dict[str, Color] = {
     "white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250),
     "ivory": (255, 255, 240), "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245),
@@ -97,11 +99,12 @@ def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
 def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
     """Elements that are never rendered; scripts hold code, not text, and are only dropped.
 
-    Within `audio`, `canvas` and `video` stands what only a browser shows that knows none of them.
+    Within `_PLAYED` stands what only a browser shows that knows none of them.
     """
     total = len(soup.get_text())
-    for tag in soup.find_all(["template", "noscript", "audio", "canvas", "video"]):
-        if len(tag.get_text()) * 2 > total:
+    for tag in soup.find_all(["template", "noscript", *_PLAYED]):
+        size = len(tag.get_text())
+        if size * 2 > total and (size > _LONGEST_STAND_IN or tag.name not in _PLAYED):
             # An end tag was forgotten, and the parser put the page itself in here.
             tag.unwrap()
             continue
