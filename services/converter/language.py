@@ -64,13 +64,13 @@ def judge(text: str, accepted: frozenset[str] = ACCEPTED, *, check: bool = True)
     Raises:
         Refusal: `language-not-accepted`.
     """
-    found = identify(text)
-    if len(prose(text)) < MIN_CHARACTERS:
+    found, words = identify(text), prose(text)
+    if len(words) < MIN_CHARACTERS:
         warning = f"language undetermined: under {MIN_CHARACTERS} characters"
         return Judged(UNKNOWN, (warning,), found.shares)
     if found.code in accepted:
         return Judged(found.code, _bosnian(found), found.shares)
-    if not _foreign(found, accepted):
+    if not _foreign(found, accepted) or not _runs(words):
         warning = "language undetermined: no accepted language is clear"
     elif check:
         raise Refusal(
@@ -91,3 +91,15 @@ def _foreign(found: Identified, accepted: frozenset[str]) -> bool:
     if found.code == UNKNOWN or found.confidence < _SURE * found.shares[found.code]:
         return False
     return sum(s for code, s in found.shares.items() if code not in accepted) >= _FOREIGN
+
+
+def _runs(words: str) -> bool:
+    """Whether it is running text: half of its letters in words that do not begin with a capital.
+
+    An invoice or an index that is names, units and headings says little of its language. Where all
+    is in capitals there is no telling.
+    """
+    if words.upper() == words:
+        return True
+    named = sum(len(word) for word in words.split() if word[0].isupper())
+    return 2 * named <= len(words)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel.errors import Refusal
-from kernel.language import detect
+from kernel.language import ACCEPTED, detect, identify
 from services.converter.language import judge
 
 LID = Path(__file__).parents[3] / "../shared/evaldata/lid/lingua/sentences.jsonl"
@@ -69,6 +69,39 @@ def test_bosnian_is_accepted_as_its_neighbour_with_a_warning() -> None:
     assert judged.warnings == (
         f"the text reads as Bosnian: taken in as its nearest neighbour, {judged.language}",
     )
+
+
+JAPANESE = "委員会は月末までに報告書を公表する予定です。Microsoft Windows, "
+
+INVOICE = (
+    "Broj računa\nGiovanni Rossi\nUlica 12\nIBAN DE89\nBIC COBADEFF\n"
+    + "\n".join(
+        f"| {number} | {thing} XR-{number} | {number * 7},00 EUR |"
+        for number, thing in enumerate(
+            (
+                "Papir San Marino", "Svjetiljka Müller GmbH", "Papir Kovač", "Stolac Le Monde",
+                "Vijci Via Roma", "Papir Giovanni Rossi", "Stolac Hewlett Packard", "Boja Philips",
+            ) * 2
+        )
+    )
+)  # fmt: skip
+
+
+def test_a_list_of_names_and_units_is_not_refused_for_what_they_look_like() -> None:
+    assert identify(INVOICE).code not in ACCEPTED
+    judged = judge(INVOICE)
+    assert judged.language == "unknown"
+    assert "undetermined" in judged.warnings[0]
+
+
+def test_a_foreign_text_in_capitals_or_without_them_is_refused() -> None:
+    for text in (
+        POLISH.upper(),
+        POLISH.lower(),
+        "委員会は月末までに報告書を公表する予定です。" * 20,
+    ):
+        with pytest.raises(Refusal):
+            judge(text)
 
 
 def test_numbers_are_no_language() -> None:
