@@ -37,10 +37,10 @@ _REVISIONS = {
     XLSX: "xlsx-6",
     XLS: "xls-4",
     PPTX: "pptx-4",
-    ODT: "odt-4",
+    ODT: "odt-5",
     ODS: "ods-5",
     ODP: "odp-4",
-    RTF: "rtf-5",
+    RTF: "rtf-6",
 }
 _HTML = "html-8"
 _BY_DOCLING = {

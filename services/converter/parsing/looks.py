@@ -56,6 +56,7 @@ _QUOTE = re.compile(
     r"|(?:(?:jak|intenzivan|intenziven|istaknuti|intenzivni) )?citat",
     re.IGNORECASE,
 )
+_TITLE = re.compile(r"title|titel|название|заглавие", re.IGNORECASE)
 
 
 def signed(text: str, look: int) -> str:
@@ -70,6 +71,11 @@ def signed(text: str, look: int) -> str:
 def names_quotation(style: str) -> bool:
     """Whether a style of paragraphs with this name is one of quotations."""
     return _QUOTE.fullmatch(style.strip()) is not None
+
+
+def names_title(style: str) -> bool:
+    """Whether a style of paragraphs with this name is that of the title of a document."""
+    return _TITLE.fullmatch(style.strip()) is not None
 
 
 def look_of(*, bold: bool = False, italic: bool = False, struck: bool = False) -> int:

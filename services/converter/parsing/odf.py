@@ -20,6 +20,7 @@ from services.converter.parsing.looks import (
     Links,
     Runs,
     names_quotation,
+    names_title,
     plain_text,
 )
 from services.converter.parsing.odf_objects import Objects
@@ -160,6 +161,13 @@ class Styles:
             seen.add(name)
             name = self._styles[("paragraph", name or "")].get(STYLE + "parent-style-name")
         return name
+
+    def is_title(self, name: str | None) -> bool:
+        """Whether paragraphs of this style are the title of the document."""
+        named = self.named(name)
+        style = self._styles.get(("paragraph", named or ""))
+        told = None if style is None else style.get(STYLE + "display-name")
+        return names_title(told or named or "")
 
     def is_quote(self, name: str | None) -> bool:
         """Whether paragraphs of this style are quotations."""

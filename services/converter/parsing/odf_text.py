@@ -114,6 +114,8 @@ class TextWriter:
         self._paths = Paths(root, _BLOCKS)
         self._numbers: dict[int, int] = {}
         self._most = most_depth
+        self._titled = any(map(self._is_title, root.iter(TEXT + "p")))
+        """There is a title of the document, which takes the first level."""
         if design is not None:
             for master in design.iter(STYLE + "header", STYLE + "footer"):
                 self.hidden.add("notes", plain(master))
@@ -135,6 +137,9 @@ class TextWriter:
         match element.tag:
             case t if t == TEXT + "h":
                 self._heading(element)
+            case t if t == TEXT + "p" and self._is_title(element):
+                self._title(element)
+                self._boxes(element, depth)
             case t if t == TEXT + "p":
                 runs = self._inline.runs(element, on_paint=self.place is not None)
                 self.out.block(self._quoted(element, self._literal(runs)), self._place_of(element))
@@ -166,6 +171,16 @@ class TextWriter:
         path = self._paths.of(element)
         return self.place or (Place(part=CONTENT, path=path) if path else None)
 
+    def _is_title(self, element: Any) -> bool:
+        """A paragraph of the text itself, and not of a table, a list or a slide."""
+        among_text = element.getparent().tag in {OFFICE + "text", TEXT + "section"}
+        named = among_text and self.styles.is_title(element.get(TEXT + "style-name"))
+        return bool(named and plain(element).strip())
+
+    def _title(self, element: Any) -> None:
+        text = heading(self._inline.text(element))
+        self.out.block(f"# {self._marked(text)}" if text else "", self._place_of(element))
+
     def _heading(self, element: Any) -> None:
         level = whole(element.get(TEXT + "outline-level"), 1)
         text = self._inline.text(element, on_paint=self.place is not None)
@@ -175,7 +190,7 @@ class TextWriter:
         header = element.get(TEXT + "is-list-header") == "true"
         number = self._number(level) if numbered and not header else ""
         literal = self._marked(heading(f"{number} {text}".strip()))
-        marks = "#" * min(level, 6)
+        marks = "#" * min(level + self._titled, 6)
         self.out.block(f"{marks} {literal}", self._place_of(element))
 
     def _number(self, level: int) -> str:

@@ -25,6 +25,7 @@ from services.converter.parsing.looks import (
     literal,
     look_of,
     names_quotation,
+    names_title,
     plain_text,
 )
 from services.converter.parsing.properties import line, told_title
@@ -145,6 +146,9 @@ class _Reader:
         """Levels of styles that head sections."""
         self._looks: dict[int, int] = {}
         self._quotes: set[int] = set()
+        self._titles: set[int] = set()
+        self._titled = False
+        """Under the title of the document, which takes the first level."""
         self._paragraphs = self._row_count = 0
         self._marker = ""
         self._row = TableRow()
@@ -436,6 +440,8 @@ class _Reader:
         self._looks.setdefault(self._state.style, self._look_now())
         if names_quotation(name):
             self._quotes.add(self._state.style)
+        if names_title(name):
+            self._titles.add(self._state.style)
         match = HEADING_NAME.match(name)
         outline = self._state.outline
         if match:
@@ -482,10 +488,14 @@ class _Reader:
             self.out.block(self._noted(written), self._place())
 
     def _heading_level(self) -> int:
+        if self._state.style in self._titles:
+            self._titled = True
+            return 1
+        level = self._styles.get(self._state.style, 0)
         outline = self._state.outline
         if outline is not None and 0 <= outline < 9:
-            return outline + 1
-        return self._styles.get(self._state.style, 0)
+            level = outline + 1
+        return level + 1 if self._titled and 0 < level < 6 else level
 
     def _taken(self, target: str = "body") -> Runs:
         by_look = groupby(self._pieces.pop(target, []), key=lambda run: run[1])

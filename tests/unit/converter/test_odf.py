@@ -84,6 +84,33 @@ def test_headings_paragraphs_and_places(tmp_path: Path) -> None:
         assert len(root.xpath(span.place.path or "", namespaces=SPACES)) == 1
 
 
+def test_the_title_has_the_first_level_and_headings_the_next_ones(tmp_path: Path) -> None:
+    styles = (
+        '<style:style style:name="P1" style:family="paragraph" style:parent-style-name="Title"/>'
+        '<style:style style:name="P2" style:family="paragraph" style:parent-style-name="Own"/>'
+    )
+    design = (
+        '<office:styles><style:style style:name="Title" style:family="paragraph"/>'
+        '<style:style style:name="Own" style:display-name="Titel" style:family="paragraph"/>'
+        '<style:style style:name="Subtitle" style:family="paragraph"'
+        ' style:parent-style-name="Title"/></office:styles>'
+    )
+    body = (
+        '<text:p text:style-name="{}">The <text:span># Law</text:span></text:p>'
+        '<text:p text:style-name="Subtitle">of 1999</text:p>'
+        '<text:h text:outline-level="1">One</text:h><text:h text:outline-level="2">Two</text:h>'
+        '<text:p text:style-name="Title"/>'
+    )
+    shown = "# The # Law\n\nof 1999\n\n## One\n\n### Two\n"
+    for name in ("Title", "P1", "P2"):
+        assert parsed(tmp_path, "text", body.format(name), styles, design).markdown == shown
+    # In a cell, or without text, it is no title, and nothing stands under it.
+    cell = "<table:table><table:table-row><table:table-cell>{}</table:table-cell></table:table-row>"
+    inner = cell.format('<text:p text:style-name="Title">x</text:p>') + "</table:table>"
+    document = parsed(tmp_path, "text", inner + body.format("None"), styles, design)
+    assert document.markdown.startswith("| x |") and "\n# One\n\n## Two\n" in document.markdown
+
+
 def test_emphasis_quotations_and_what_is_crossed_out(tmp_path: Path) -> None:
     def style(name: str, family: str, text: str = "", parent: str = "") -> str:
         return (

@@ -58,6 +58,20 @@ def test_emphasis_of_the_style_is_none_and_quotations_are_marked(read: Reader) -
     assert read(body, head).markdown == ("# Head\n\nall *this*\n\n> Wise\n> words\n\n**x** y\n")
 
 
+def test_the_title_has_the_first_level_and_headings_the_next_ones(read: Reader) -> None:
+    head = "{\\stylesheet{Normal;}{\\s1 heading 1;}{\\s2 heading 2;}{\\s15\\snext0 Title;}}"
+    body = (
+        "\\pard\\s15\\b The # Law\\par\\pard\\plain\\s1 One\\par\\pard\\plain\\s2 Two\\par"
+        "\\pard\\plain\\outlinelevel0 Three\\par\\pard\\plain\\outlinelevel5 Six\\par"
+    )
+    assert read(body, head).markdown == (
+        "# The # Law\n\n## One\n\n### Two\n\n## Three\n\n###### Six\n"
+    )
+    assert read(body.partition("\\par\\pard")[2], head).markdown.startswith(
+        "# One\n\n## Two\n\n# Three"
+    )
+
+
 def test_links_lead_outside(read: Reader) -> None:
     def field(address: str, text: str) -> str:
         inner = f'{{\\*\\fldinst {{HYPERLINK "{address}"}}}}{{\\fldrslt {{\\ul {text}}}}}'
