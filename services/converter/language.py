@@ -10,6 +10,9 @@ from kernel.projects import ProjectSettings
 MIN_CHARACTERS = 200
 """Below this many characters of prose a judgement is not worth a refusal."""
 
+REVISION = 2
+"""Raised when the same text is judged otherwise: parses are cached with their judgement."""
+
 _SURE = 0.8
 _FOREIGN = 0.6
 """A refusal needs a main language so likely, and that so much of the text is foreign."""
@@ -51,7 +54,8 @@ class Policy:
     @property
     def cache_key(self) -> str:
         """What besides bytes and parser decides on a parse."""
-        return f"accepted={','.join(sorted(self.accepted))} check={self.check}"
+        accepted = ",".join(sorted(self.accepted))
+        return f"accepted={accepted} check={self.check} judge={REVISION}"
 
 
 def judge(text: str, accepted: frozenset[str] = ACCEPTED, *, check: bool = True) -> Judged:

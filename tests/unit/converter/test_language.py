@@ -7,7 +7,8 @@ import pytest
 
 from kernel.errors import Refusal
 from kernel.language import ACCEPTED, detect, identify
-from services.converter.language import judge
+from services.converter import language
+from services.converter.language import Policy, judge
 
 LID = Path(__file__).parents[3] / "../shared/evaldata/lid/lingua/sentences.jsonl"
 POLISH = (
@@ -102,6 +103,12 @@ def test_a_foreign_text_in_capitals_or_without_them_is_refused() -> None:
     ):
         with pytest.raises(Refusal):
             judge(text)
+
+
+def test_a_parse_judged_otherwise_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {Policy().cache_key, Policy(frozenset({"pl"})).cache_key, Policy(check=False).cache_key}
+    monkeypatch.setattr(language, "REVISION", language.REVISION + 1)
+    assert len(keys | {Policy().cache_key}) == 4
 
 
 def test_numbers_are_no_language() -> None:
