@@ -13,7 +13,9 @@ from bs4.element import Tag
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from services.converter.parsing.alignment import DISTINCT, squeezed
+from services.converter.parsing.anchors import free_sections, without_ids
 from services.converter.parsing.article import main_text, page_tree
+from services.converter.parsing.code_language import fences_named
 from services.converter.parsing.content import reduce_to_content
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.headline import metadata_of
@@ -81,7 +83,7 @@ def parse_html(data: bytes, options: ParseOptions, *, article: bool = True) -> P
     written = "\n\n".join(filter(None, blocks))
     if not page.written:
         written = written.translate(_RESTORE)
-    written = signs_written(written)
+    written = signs_written(fences_named(written))
     written = _ENDING.sub(r"\2\1", _OPENING.sub(r"\2\1", written))
     markdown, spans = page.marks.resolve(page.quotes.written(written))
     if not markdown.strip():
@@ -121,9 +123,11 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     hidden = take_hidden(soup)
     _open_frames(soup)
     if article:
-        told = _article_of(source)
+        ids = free_sections(soup)
+        told = _article_of(source, ids)
         if _hides(hidden, told):
             soup, origins, hidden = _shown(source)
+            free_sections(soup)
             warnings.append("the style of the page hides much of its article, which was read")
         reduce_to_content(soup, source, told)
     simplify(soup, base)
@@ -137,11 +141,12 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     return _Page(parts, False, marks, quotes, hidden, meta, warnings)
 
 
-def _article_of(source: str) -> str:
+def _article_of(source: str, ids: frozenset[str]) -> str:
     # Beyond any article: a page of this size is a document, and reading it twice has its price.
     if len(source) > _LONGEST:
         return ""
-    return main_text(page_tree(source), thorough=len(source) <= _THOROUGH)
+    tree = without_ids(page_tree(source), ids)
+    return main_text(tree, thorough=len(source) <= _THOROUGH)
 
 
 def _hides(hidden: list[HiddenText], article: str) -> bool:

@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, Tag
 
 from services.converter.parsing.article import is_gone
+from services.converter.parsing.code_language import guarded, language_of
 from services.converter.parsing.formula import linear
 from services.converter.parsing.html_emphasis import write_emphasis
 from services.converter.parsing.html_signs import keep_signs, tell_touching
@@ -48,13 +49,14 @@ _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
 _BRACKET = re.compile(r"[\[\]]")
 _SAFE = "%/:=&?~#+!$,;'@*[]._-"
 _ELSEWHERE = re.compile(r"//|[^/?#]*:")
-_GUARD = "\ufde3"
-"""Keeps the blanks that code starts with; goes away with the marks of places."""
+_CODE_BLOCKS = ["pre", "listing", "xmp"]
+_LANGUAGE = "data-kb-language"
 _FORMULA_IMAGE = re.compile(r"(?:^|[\s_-])(?:math|latex|tex|formula|equation)(?:$|[\s_-])")
 
 
 def simplify(soup: BeautifulSoup, base: str) -> None:
     """All of them; `base` is the absolute address of the page, or empty."""
+    _name_languages(soup)
     _open_wrappers(soup)
     _write_formulas(soup)
     _write_notes(soup)
@@ -324,28 +326,26 @@ def _name_captions(soup: BeautifulSoup) -> None:
             picture.decompose()
 
 
+def _name_languages(soup: BeautifulSoup) -> None:
+    """Before the elements around code go, which may tell its language."""
+    for block in soup.find_all(_CODE_BLOCKS):
+        block[_LANGUAGE] = language_of(block)
+
+
 def _keep_code(soup: BeautifulSoup) -> None:
     """Code is one text with its own line ends; the guard keeps the blanks that it starts with."""
-    for block in soup.find_all(["pre", "listing", "xmp"]):
+    for block in soup.find_all(_CODE_BLOCKS):
         if is_gone(block) or block.find("table"):
             continue
         for br in block.find_all("br"):
             br.replace_with(_text("\n"))
         code = block.get_text().removeprefix("\n").rstrip()
-        language = _language(block)
+        language = str(block.get(_LANGUAGE) or "")
         block.name = "pre"
         block.clear()
-        block.attrs = {"class": f"language-{language}"} if language else {}
+        block.attrs = {}
         if code.strip():
-            block.append(_text(_GUARD + code))
-
-
-def _language(block: Tag) -> str:
-    for tag in (block, *block.find_all("code", limit=1)):
-        for name in tag.get("class") or []:
-            if name.startswith(("language-", "lang-")):
-                return str(name.split("-", 1)[1])
-    return ""
+            block.append(_text(guarded(code, language)))
 
 
 def _open_definitions(soup: BeautifulSoup) -> None:

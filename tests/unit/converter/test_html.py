@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 from contracts.artifacts import ParsedDocument
 from kernel.errors import Refusal
+from services.converter.parsing import html as html_parser
 from services.converter.parsing.html import parse_html
 from services.converter.parsing.origin import Origins
 from services.converter.settings import ParseOptions
@@ -154,6 +155,45 @@ def test_a_fence_in_code_ends_no_code() -> None:
     tokens = MarkdownIt("commonmark").parse(text)
     assert [t.content for t in tokens if t.type == "fence"] == ["a\n```\n# b\n"]
     assert "heading_open" not in {t.type for t in tokens}
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    ("block", "language"),
+    [
+        ('<pre><code class="hljs language-python">x</code></pre>', "python"),
+        ('<pre class="lang-c++ prettyprint">x</pre>', "c++"),
+        ('<pre class="brush: c#; gutter: false">x</pre>', "c#"),
+        ('<div class="highlight highlight-source-js"><pre>x</pre><div></div></div>', "js"),
+        ('<div class="language-rb rouge"><div><pre><code>x</code></pre></div></div>', "rb"),
+        (
+            '<div class="highlight-c notranslate"><div class="highlight"><pre>x</pre></div></div>',
+            "c",
+        ),
+        ('<blockquote><pre class="language-sh">x</pre></blockquote>', "sh"),
+        ('<ul><li>a<pre class="language-sh">x</pre></ul>', "sh"),
+        # No names, or not those of a language of code.
+        ('<pre class="language-x`y">x</pre>', ""),
+        ('<pre class="language-&#xfdd0;&#xfde3;">x</pre>', ""),
+        ('<pre class="language-{}">x</pre>'.format("a" * 21), ""),
+        ('<pre class="language-ü lang-none">x</pre>', ""),
+        ('<pre data-kb-language="evil`">x</pre>', ""),
+        ('<div class="lang-en"><pre>x</pre></div>', ""),
+        ('<div class="language-sh"><pre>x</pre>and more</div>', ""),
+        ('<div class="highlight-box"><pre>x</pre></div>', ""),
+    ],
+)
+def test_code_keeps_the_name_of_its_language(
+    block: str, language: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:
+        monkeypatch.setattr(html_parser, "_LARGE", 0)
+    document = parsed(f"<p>Before.</p>{block}<p>After.</p>")
+    fences = [line.lstrip("> ") for line in document.markdown.split("\n") if "`" in line]
+    assert fences == [f"```{language}", "```"]
+    data = document.markdown.encode()
+    code = [span for span in document.spans if "pre" in (span.place.path or "")]
+    assert [data[span.byte_start : span.byte_end] for span in code] == [b"x"]
 
 
 def test_bars_in_cells_open_no_column() -> None:
