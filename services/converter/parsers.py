@@ -46,11 +46,11 @@ _HTML = "html-8"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",
-    EML: f"{_HTML}+mail-3",
+    EML: f"{_HTML}+mail-4",
     MSG: f"{_HTML}+mail-5",
     DOCX: "docx-5",
 }
-HEURISTIC_REVISION = 7
+HEURISTIC_REVISION = 8
 _MODELS_REVISION = 3
 _OCR_REVISION = 2
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email import policy
 from email.errors import MessageError
 from email.message import Message
-from email.parser import BytesParser
+from email.parser import BytesHeaderParser, BytesParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import EML
 from services.converter.parsing.html import parse_html
-from services.converter.parsing.letter import Mail, Text, told_text
+from services.converter.parsing.letter import MOST_FILES, Mail, Text, told_text
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.outlook import read_msg
 from services.converter.parsing.properties import line
@@ -41,6 +41,10 @@ _SEVEN_BITS = frozenset({"utf-7", "unicode-1-1-utf-7"})
 _WORD = re.compile(r"\w+")
 _SAME = 0.8
 """Share of the words of a text that must stand in a page for both to say the same."""
+_ENVELOPE = re.compile(rb"(?:\r?\n)*>?From [^\r\n]*\r?\n")
+"""The line with which a mailbox begins a mail."""
+_NEXT_MAIL = re.compile(rb"(?<=\n)\r?\n(From [^\r\n]{1,300}\r?\n)(?=[!-9;-~]{1,100}:)")
+_SENT = re.compile(rb"\d\d:\d\d")
 _CID = re.compile(r"cid:([^\"'\s>)]+)", re.IGNORECASE)
 
 
@@ -48,7 +52,8 @@ def parse_mail(path: Path, media_type: str, options: ParseOptions) -> Parse:
     """A mail: its subject as title, who wrote to whom and when, its text, names of attachments.
 
     The HTML body, else the rich text, is what a reader sees; a plain-text body that says something
-    else is kept for the scanner. Texts one after another are all seen.
+    else is kept for the scanner. Texts one after another are all seen. Of a mailbox the first mail
+    is the document, the others are its files.
 
     Raises:
         Refusal: `corrupt-document`, `too-deep`, `too-large`.
@@ -182,6 +187,36 @@ def _squeezed(text: str) -> str:
 
 
 def _eml(data: bytes, options: ParseOptions) -> Mail:
+    """The mail; of a mailbox the first one, with the others as files."""
+    first, *others = _mails(data)
+    mail = _first(first, options)
+    if not others:
+        return mail
+    told = f"a mailbox of {len(others) + 1} mails: the first is the text, the others are files"
+    mail.warnings.append(told)
+    # What is too much for one document is a mailbox again.
+    room = max(1, MOST_FILES - len(mail.files))
+    if len(others) > room:
+        others = [*others[: room - 1], b"\n\n".join(others[room - 1 :])]
+    for one in others:
+        header = BytesHeaderParser(policy=policy.default).parsebytes(one)
+        mail.attach(f"{_header(header, 'Subject') or 'message'}.eml", one)
+    return mail
+
+
+def _mails(data: bytes) -> list[bytes]:
+    """The mails of a mailbox, the first without the line that begins it; a mail alone is one."""
+    envelope = _ENVELOPE.match(data)
+    if envelope is None:
+        return [data]
+    found = _NEXT_MAIL.finditer(data, envelope.end())
+    cuts = [(one.start(), one.start(1)) for one in found if _SENT.search(one[1])]
+    starts = [envelope.end(), *(start for _, start in cuts)]
+    ends = [*(end for end, _ in cuts), len(data)]
+    return [data[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _first(data: bytes, options: ParseOptions) -> Mail:
     try:
         message: Any = BytesParser(policy=policy.default).parsebytes(data)
     except (MessageError, ValueError, LookupError, RecursionError) as error:

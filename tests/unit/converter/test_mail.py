@@ -405,6 +405,48 @@ def test_a_mail_out_of_a_mailbox_is_a_mail(tmp_path: Path) -> None:
     assert parsed(data, tmp_path).document.meta.title == "Захтев за приступ подацима"
 
 
+@pytest.mark.parametrize("before", [b"", b"\n\r\n", b">"])
+def test_the_line_of_a_mailbox_above_a_mail_is_none_of_it(before: bytes, tmp_path: Path) -> None:
+    data = before + b"From a@example.org Mon May  2 16:07:05 2005\n" + message().as_bytes()
+    assert sniff(data, "x.eml") == EML
+    found = parsed(data, tmp_path)
+    assert found.document.meta.title == "Захтев за приступ подацима"
+    assert "May" not in found.document.markdown
+    assert found.warnings == []
+
+
+def _mailbox(count: int, end: bytes = b"\n") -> bytes:
+    mails = []
+    for number in range(count):
+        mail = message(f"Text of mail {number}.\n\nFrom here on: 10:30 in 2005\nall goes well.")
+        mail.replace_header("Subject", f"Mail {number}")
+        mail.add_alternative(f"<p>Text of mail {number}.</p>", subtype="html")
+        mails.append(b"From a@example.org Mon May  2 16:07:05 2005\n" + mail.as_bytes())
+    return b"\n".join(mails).replace(b"\n", end)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_every_mail_of_a_mailbox_is_there(end: bytes, tmp_path: Path) -> None:
+    found = parsed(_mailbox(3, end), tmp_path)
+    assert "Text of mail 0." in found.document.markdown
+    assert "Attachments: Mail 1.eml, Mail 2.eml" in found.document.markdown
+    assert found.warnings == ["a mailbox of 3 mails: the first is the text, the others are files"]
+    for number, file in enumerate(found.files, 1):
+        assert sniff(file.data, file.name) == EML
+        one = parsed(file.data, tmp_path)
+        assert f"Text of mail {number}." in one.document.markdown
+        assert one.warnings == []
+        assert one.files == ()
+
+
+def test_of_a_large_mailbox_the_rest_is_a_mailbox(tmp_path: Path) -> None:
+    found = parsed(_mailbox(MOST_FILES + 3), tmp_path)
+    assert len(found.files) == MOST_FILES
+    rest = parsed(found.files[-1].data, tmp_path)
+    assert f"Text of mail {MOST_FILES}." in rest.document.markdown
+    assert [file.name for file in rest.files] == [f"Mail {MOST_FILES + n}.eml" for n in (1, 2)]
+
+
 def test_a_charset_of_seven_bits_is_read(tmp_path: Path) -> None:
     data = b"From: a\nTo: b\nSubject: c\nContent-Type: text/plain; charset=utf-7\n\nFr+APY-sche\n"
     assert "Frösche" in parsed(data, tmp_path).document.markdown
