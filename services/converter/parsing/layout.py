@@ -352,7 +352,7 @@ class _Margin:
             abs(before.size - line.size) > max(0.6, 0.07 * max(before.size, line.size))
             or (before.bold != line.bold and not runs_on)
             or before.mono != line.mono
-            or (not full and _is_capitals(before.text) != _is_capitals(line.text))
+            or (not full and not line.mono and _is_capitals(before.text) != _is_capitals(line.text))
             or (before.italic != line.italic and len(group) == 1 and not full)
             or bool(LEADERS.search(line.text)) != bool(LEADERS.search(before.text))
         )

@@ -20,6 +20,7 @@ from services.converter.parsing.pdf_table import Cell, Table, cell_text
 
 _FEW_BOXES, _LONG_BOX = 4, 35
 _SURELY = 0.9
+_FEW_ENTRIES, _MOST_ROWS, _SAME_LEVEL = 4, 0.8, 0.35
 
 
 def connected(rules: Sequence[Rule]) -> list[list[Rule]]:
@@ -170,8 +171,40 @@ def _cells(
             taken |= square
             box = (xs[column], ys[row], xs[column + across], ys[row + down])
             lines = lines_in(words_in(words, box))
-            cells += _parted(Cell(row, column, cell_text(lines), down, across, lines), xs)
+            whole = Cell(row, column, cell_text(lines), down, across, lines)
+            stacked = _stacked(whole, ys, words)
+            cells += stacked or _parted(whole, xs)
     return cells
+
+
+def _stacked(cell: Cell, ys: Sequence[float], words: Sequence[Word]) -> list[Cell]:
+    """A cell over many rows with an entry in each, as cells: names left of a box that is open.
+
+    None, if it holds one text: its lines stand level with those of the other columns by chance
+    only, and they go on in small letters.
+    """
+    edges = list(pairwise(ys))[cell.row : cell.row + cell.row_span]
+    rows = [sum(low <= _level(line) for _, low in edges[:-1]) for line in cell.lines]
+    if len(edges) < _FEW_ENTRIES or not _MOST_ROWS * len(edges) <= len({*rows}) == len(rows):
+        return []
+    others = [w for w in words if all(w is not mine for mine in cell.words)]
+    starts = sum(not line[0].text[:1].islower() for line in cell.lines)
+    level = sum(
+        any(abs(w.middle - _level(line)) < _SAME_LEVEL * w.size for w in others)
+        for line in cell.lines
+    )
+    if min(starts, level) < _SURELY * len(rows):
+        return []
+    filled = dict(zip(rows, cell.lines, strict=True))
+    parts = [[filled[n]] if n in filled else [] for n in range(len(edges))]
+    return [
+        Cell(cell.row + n, cell.column, cell_text(part), 1, cell.column_span, part)
+        for n, part in enumerate(parts)
+    ]
+
+
+def _level(line: Sequence[Word]) -> float:
+    return line[0].middle
 
 
 def _parted(cell: Cell, xs: Sequence[float]) -> list[Cell]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contracts.artifacts import Place, Span
-from services.converter.parsing.markdown import to_markdown
+from services.converter.parsing.markdown import LONGEST_REPEATED, to_markdown
 from services.converter.parsing.marks import Marks, unmarked
 
 
@@ -50,16 +50,22 @@ def _marked_text(
 
 
 def _by_rows(cells: Iterable[Any]) -> list[Any]:
-    """Cells over several rows as one cell a row: Markdown repeats their text in each anyway."""
+    """Cells over several rows as one cell a row: Markdown repeats their text, unless it is long."""
     parted: list[Any] = []
     for cell in cells:
         first, last = cell.start_row_offset_idx, cell.end_row_offset_idx
         if last - first <= 1:
             parted.append(cell)
             continue
+        again = cell.text if len(unmarked(cell.text)) <= LONGEST_REPEATED else ""
         parted += [
             cell.model_copy(
-                update={"row_span": 1, "start_row_offset_idx": row, "end_row_offset_idx": row + 1}
+                update={
+                    "text": again if row > first else cell.text,
+                    "row_span": 1,
+                    "start_row_offset_idx": row,
+                    "end_row_offset_idx": row + 1,
+                }
             )
             for row in range(first, last)
         ]

@@ -1,6 +1,7 @@
 """Words and rules: what the layout of a page is told from."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,7 @@ BULLET = re.compile(
 _COUNTS = re.compile(r"[\d%‰٪°$€£]")
 _TOUCHES = 0.12
 _FEW, _CLOSE, _NARROWEST = 5, 0.6, 0.06
+_SMALLER = 0.85
 
 
 @dataclass(slots=True)
@@ -85,10 +87,19 @@ def _apart(a: Word, b: Word) -> float:
 
 
 def _printed_over(a: Word, b: Word) -> bool:
-    """Words that lie over one another are no pieces of one, as an accent and its letter are."""
+    """Words that lie over one another are no pieces of one, as an accent and its letter are.
+
+    Small type is a piece of its word, too: the figures of `SO₄²⁻` stand one above the other.
+    """
     common = min(a.right, b.right) - max(a.left, b.left)
     over = common > 0.5 * min(a.right - a.left, b.right - b.left)
-    return over and a.text[-1:].isalnum() and b.text[:1].isalnum()
+    alike = min(a.size, b.size) > _SMALLER * max(a.size, b.size)
+    return over and alike and _is_of_word(a.text[-1:]) and _is_of_word(b.text[:1])
+
+
+def _is_of_word(sign: str) -> bool:
+    """A letter or a figure; `ˆ` and `ˇ` are accents, though Unicode has them among the letters."""
+    return sign.isalnum() and unicodedata.category(sign) != "Lm"
 
 
 def _in_reading_order(words: list[Word]) -> Iterable[Word]:

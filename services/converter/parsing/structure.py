@@ -67,7 +67,7 @@ def structure(
             opens=id(element.block) in largest,
         ):
             _make_heading(element)
-    may = [bool(e.block.lines) and _could_head(e.block) for e in elements]
+    may = [bool(e.block.lines) and _could_head(e.block) and _is_worded(e.text) for e in elements]
     for index in numbered_headings(elements, may):
         _make_heading(elements[index])
     for head, more in pairwise(elements):
@@ -198,12 +198,15 @@ def _could_head(block: Block) -> bool:
         and letters >= 2
         and len(text) <= 1.5 * LONGEST
         and letters * 2 >= len(text.replace(" ", ""))
-        and (_WORD.search(text) is not None or len(text) < _SHORT)
-        and not _COUNTED.match(text)
         and not _CAPTION.match(text)
         and not BULLET.match(text)
         and block.upright
     )
+
+
+def _is_worded(text: str) -> bool:
+    """No piece of a formula as `D c`, and no count: the outline may name a heading so, `3 ls`."""
+    return (_WORD.search(text) is not None or len(text) < _SHORT) and not _COUNTED.match(text)
 
 
 def _stands_out(block: Block, body_size: float, body_bold: bool) -> bool:
@@ -214,7 +217,10 @@ def _stands_out(block: Block, body_size: float, body_bold: bool) -> bool:
 def _crowded(page: Page, body_size: float, body_bold: bool) -> bool:
     """Half of the page's blocks stand out: then it is a form or a slide, and none of them heads."""
     blocks = [b for b in page.blocks if b.lines]
-    marked = sum(_could_head(b) and _stands_out(b, body_size, body_bold) for b in blocks)
+    marked = sum(
+        _could_head(b) and _is_worded(_one_line(b.text)) and _stands_out(b, body_size, body_bold)
+        for b in blocks
+    )
     return len(blocks) >= 8 and marked * 2 > len(blocks)
 
 
@@ -232,6 +238,8 @@ def _is_heading(
     text = _one_line(block.text)
     if _key(text) in titles or (is_legal_heading(text) and len(block.lines) <= 3):
         return True
+    if not _is_worded(text):
+        return False
     if not _may_be_title(block, text, body_size, opens=opens) and _reads_on(
         text, large=block.size >= body_size * 1.12
     ):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.converter.parsing.layout import Block, blocks_of_page
-from services.converter.parsing.pdf_shapes import Rule, Word
+from services.converter.parsing.pdf_shapes import Rule, Word, join_words
 from services.converter.parsing.tables import table_in
 
 SIZE = 10.0
@@ -274,6 +274,22 @@ def test_a_form_is_read_box_by_box() -> None:
 def test_code_is_told_by_its_font() -> None:
     words = [*line("x = 1", 50, 100, mono=True), *line("y = 2", 50, 113, mono=True)]
     assert blocks_of_page(words, [])[0].kind == "code"
+
+
+def test_a_line_of_code_in_capitals_does_not_end_the_code() -> None:
+    code = ("INPUT=''", "OUTPUT='file.csv'", "INDEX=0", "while read line; do")
+    words = [w for n, text in enumerate(code) for w in line(text, 50, 100 + 13 * n, mono=True)]
+    (block,) = blocks_of_page([*words, *line(LONG, 50, 300)], [])[:-1]
+    assert block.kind == "code"
+
+
+def test_words_printed_over_one_another_are_two_but_small_type_belongs_to_its_word() -> None:
+    over = [*line("first", 50, 100), *line("second", 52, 100)]
+    assert join_words(over) == "first second"
+    acid = [Word("SO4", 50, 100, 68, 110, 10.0), Word("2-", 62, 98, 68, 104, 7.0)]
+    assert join_words(acid) == "SO42-"
+    hat = [Word("t", 50, 100, 55, 110, 10.0), Word("\u02c6", 50, 98, 55, 108, 10.0)]
+    assert join_words(hat) == "t\u02c6"
 
 
 def test_text_that_is_printed_twice_counts_once() -> None:

@@ -227,3 +227,21 @@ def test_places_of_doclings_own_items_are_from_the_top(tmp_path: Path) -> None:
     assert [(s.byte_start, s.place.box) for s in spans] == [
         (0, (10.0, 100.0, 90.0, 150.0)), (12, (300.0, 5.0, 390.0, 60.0)),
     ]  # fmt: skip
+
+
+def test_a_long_text_beside_many_rows_is_there_once(tmp_path: Path) -> None:
+    said = [f"part {n} of what it costs in all" for n in "abcdefghij"]
+
+    def draw(canvas: Canvas) -> None:
+        lines(canvas, 65, 110, ["Costs"])
+        lines(canvas, 65, 126, said, step=9)
+        for n in range(6):
+            lines(canvas, 325, 110 + 20 * n, [f"{n}000"])
+        canvas.grid([320, 400], [SIDE - y for y in range(95, 216, 20)])
+        for y in (95, 115, 215):
+            canvas.line(60, SIDE - y, 320, SIDE - y)
+        canvas.line(60, SIDE - 95, 60, SIDE - 215)
+
+    markdown = parsed(tmp_path, drawn(draw)).document.markdown
+    assert "5000 |" in markdown
+    assert markdown.count(said[0]) == 1

@@ -114,3 +114,31 @@ def test_a_line_over_further_rows_is_a_row() -> None:
     assert rows(table) == [
         list(_HEAD), *map(list, _BODY), ["Other members", "", ""], *map(list, _BODY),
     ]  # fmt: skip
+
+
+_NAMES = ("Salaries", "Office Rent", "Insurance", "Staff Travel", "Fundraising")
+
+
+def _open_at_the_left(names: tuple[str, ...]) -> list[list[str]]:
+    words = _row(_HEAD, 103)
+    for n, name in enumerate(names):
+        words += line(name, 55, 118 + 15 * n) + line(f"{n},000", 155, 118 + 15 * n)
+        words += line(f"{n},500", 255, 118 + 15 * n)
+    bottom = 115 + 15 * len(names)
+    levels = [Rule(150, 115 + 15 * n, 350, 115 + 15 * n) for n in range(1, len(names))]
+    uprights = [Rule(x, 100, x, bottom) for x in (150, 250, 350)]
+    ends = [Rule(50, y, 350, y) for y in (100, 115, bottom)]
+    (table,) = blocks_of_page(words, [*ends, *levels, *uprights])
+    return rows(table)
+
+
+def test_names_left_of_a_box_stand_in_its_rows() -> None:
+    found = _open_at_the_left(_NAMES)
+    assert found[1:] == [[name, f"{n},000", f"{n},500"] for n, name in enumerate(_NAMES)]
+
+
+def test_one_text_beside_many_rows_is_one_cell() -> None:
+    found = _open_at_the_left(
+        ("Costs of the", "staff and of", "all who have", "travelled for", "it")
+    )
+    assert found[1][0] == "Costs of the staff and of all who have travelled for it"

@@ -119,6 +119,12 @@ def test_numbers_tell_the_level_in_one_style() -> None:
     assert [e.level for e in seen([page(1, words)]) if e.kind == "heading"] == [1, 2, 3, 1, 2]
 
 
+def test_the_outline_may_name_a_heading_of_two_letters() -> None:
+    words = [*body(60), *line("3 ls", 50, 240, bold=True), *body(270)]
+    assert ("title", "3 ls") in shown(seen([page(1, words)], [(0, "3 ls", 1)]))
+    assert ("text", "3 ls") in shown(seen([page(1, words)]))
+
+
 def test_the_outline_tells_what_is_a_heading_and_its_level() -> None:
     words = [*line("Scope of it", 50, 60), *body(100, 4), *line("Terms", 50, 200), *body(240, 4)]
     outline: list[tuple[int, str, int | None]] = [(0, "Scope of it", 1), (1, "Terms", 1)]
