@@ -94,7 +94,9 @@ def _bosnian(found: Identified) -> tuple[str, ...]:
 def _foreign(found: Identified, accepted: frozenset[str]) -> bool:
     if found.code == UNKNOWN or found.confidence < _SURE * found.shares[found.code]:
         return False
-    return sum(s for code, s in found.shares.items() if code not in accepted) >= _FOREIGN
+    # What could not be named is no evidence: codes, names and abbreviations are most of it.
+    harmless = accepted | {UNKNOWN}
+    return sum(s for code, s in found.shares.items() if code not in harmless) >= _FOREIGN
 
 
 def _runs(words: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel.errors import Refusal
-from kernel.language import ACCEPTED, detect, identify
+from kernel.language import ACCEPTED, Identified, detect, identify
 from services.converter import language
 from services.converter.language import Policy, judge
 
@@ -93,6 +93,17 @@ def test_a_list_of_names_and_units_is_not_refused_for_what_they_look_like() -> N
     judged = judge(INVOICE)
     assert judged.language == "unknown"
     assert "undetermined" in judged.warnings[0]
+
+
+def test_what_cannot_be_named_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(text: str) -> Identified:
+        shares = {"pl": 0.5, text.split(maxsplit=1)[0]: 0.3, "de": 0.2}
+        return Identified("pl", "Latn", shares, 0.5, None)
+
+    monkeypatch.setattr(language, "identify", found)
+    assert judge("unknown slowa " * 40).language == "unknown"
+    with pytest.raises(Refusal):
+        judge("cs slowa " * 40)
 
 
 def test_a_foreign_text_in_capitals_or_without_them_is_refused() -> None:
