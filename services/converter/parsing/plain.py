@@ -10,10 +10,10 @@ _ENDS = r"\n\v\f\x1c-\x1e\x85\u2028\u2029"
 _TICK = r"`\u1fef"
 """The Greek varia is a backtick in NFC."""
 _SPECIAL = re.compile(rf"[<#~{_TICK}]|\]:")
+_TAG = re.compile("<[A-Za-z/!?]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 # Quotes and items in front of it hold a block, too. A definition of a link would not be shown.
 _BLOCK = re.compile(
-    rf"(?:\A|(?<=[{_ENDS}]))"
     r"([ \t]*+(?:(?:>|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*+)*+)"
     rf"(#{{1,6}}(?=[ \t{_ENDS}]|\Z)|[{_TICK}]{{3,}}(?=[^{_TICK}{_ENDS}]*+(?:[{_ENDS}]|\Z))|~{{3,}}"
     rf"|\[?(?:\\.|[^\[\]\\{_ENDS}]){{0,999}}+\]:"
@@ -34,17 +34,25 @@ def literal_line(line: str, *, headed: bool = False) -> str:
     if _SPECIAL.search(line) is None:
         return line
     # Before anything else: they go in the canonical form, and may part what makes a mark.
-    line = literal_tags(_CONTROLS.sub("", line))
-    return line if headed and line.startswith("#") else _BLOCK.sub(_escaped, line)
+    line = _CONTROLS.sub("", line)
+    if _TAG.search(line):
+        line = literal_tags(line)
+    if headed and line.startswith("#"):
+        return line
+    return "".join(map(_escaped, line.splitlines(keepends=True)))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escaped(line: str) -> str:
+    match = _BLOCK.match(line)
+    if match is None:
+        return line
     before, mark = match.groups()
+    rest = line[match.end() :]
     if mark[0] == "#":
-        return f"{before}\\{mark}"
+        return f"{before}\\{mark}{rest}"
     if mark.endswith("]:"):
-        return f"{before}{mark[:-2]}\\]:"
-    return before + "".join(f"\\{sign}" for sign in mark)
+        return f"{before}{mark[:-2]}\\]:{rest}"
+    return before + "".join(f"\\{sign}" for sign in mark) + rest
 
 
 def has_headings(text: str) -> bool:
