@@ -58,6 +58,7 @@ _THOROUGH = 1_000_000
 """Characters of a page up to which other extractors are asked, too."""
 _ARTICLE = 500
 """Letters of an article that a page may hide; a few hidden words are what they seem."""
+_SHORT_ARTICLE = 200
 _SWITCHED = frozenset({"invisible-style", "background-colour"})
 _PART = 4000
 """Elements that docling gets at once: its document takes 20 times the room of the text."""
@@ -126,9 +127,12 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
         ids = free_sections(soup)
         told = _article_of(source, ids)
         if _hides(hidden, told):
-            soup, origins, hidden = _shown(source)
-            free_sections(soup)
-            warnings.append("the style of the page hides much of its article, which was read")
+            seen = _seen_article(source, ids, hidden, told)
+            told = seen or told
+            if not seen:
+                soup, origins, hidden = _shown(source)
+                free_sections(soup)
+                warnings.append("the style of the page hides much of its article, which was read")
         reduce_to_content(soup, source, told)
     simplify(soup, base)
     quotes = Quotes(soup)
@@ -141,20 +145,31 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     return _Page(parts, False, marks, quotes, hidden, meta, warnings)
 
 
-def _article_of(source: str, ids: frozenset[str]) -> str:
+def _article_of(source: str, ids: frozenset[str], *, thorough: bool = True) -> str:
     # Beyond any article: a page of this size is a document, and reading it twice has its price.
     if len(source) > _LONGEST:
         return ""
     tree = without_ids(page_tree(source), ids)
-    return main_text(tree, thorough=len(source) <= _THOROUGH)
+    return main_text(tree, thorough=thorough and len(source) <= _THOROUGH)
 
 
-def _hides(hidden: list[HiddenText], article: str) -> bool:
+def _hides(hidden: list[HiddenText], article: str, least: int = _ARTICLE) -> bool:
     """Whether much of the article cannot be seen before a script of the page has run."""
     text = squeezed(article)
     unseen = {squeezed(h.text) for h in hidden if h.kind in _SWITCHED}
     found = sum(len(own) for own in unseen if len(own) >= DISTINCT and own in text)
-    return found * 3 > len(text) >= _ARTICLE
+    return found * 3 > len(text) >= least
+
+
+def _seen_article(source: str, ids: frozenset[str], hidden: list[HiddenText], unseen: str) -> str:
+    """An article that can be seen, where other extractors prefer a longer text that cannot: the
+    boxes of a site for consent, its menus. Empty if there is none, or if it only begins `unseen`.
+    """
+    article = _article_of(source, ids, thorough=False)
+    if len(squeezed(article)) < _SHORT_ARTICLE or _hides(hidden, article, least=1):
+        return ""
+    longer, lines = squeezed(unseen), map(squeezed, article.splitlines())
+    return "" if any(len(one) >= 2 * DISTINCT and one in longer for one in lines) else article
 
 
 def _shown(source: str) -> tuple[BeautifulSoup, Origins, list[HiddenText]]:
