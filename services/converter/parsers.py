@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-4",
     RTF: "rtf-6",
 }
-_HTML = "html-9"
+_HTML = "html-10"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",

@@ -11,7 +11,7 @@ from typing import Any
 
 from bs4.element import NavigableString, PageElement, Tag
 
-from services.converter.parsing.alignment import aligned, squeezed
+from services.converter.parsing.alignment import DISTINCT, aligned, squeezed
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
@@ -142,3 +142,12 @@ def find_runs(runs: list[Run], article: str, *, repeats: bool = False) -> None:
     known = aligned(["".join(run.nodes) for run in runs], article, repeats=repeats)
     for run, found in zip(runs, known, strict=True):
         run.known = found
+    # The extractor takes of a text that stands there twice, as a refrain does, one only.
+    places = {_place(run) for run in runs if run.known}
+    for run in runs:
+        run.known = run.known or (run.size >= DISTINCT and _place(run) in places)
+
+
+def _place(run: Run) -> tuple[int, str, str]:
+    """What is alike in texts that repeat another one beside it."""
+    return id(run.block.parent), run.block.name, run.text

@@ -67,6 +67,8 @@ _CREDIT = re.compile(
     r"(?:\s*(?:[:/|©]|by\b|von\b|par\b)|(?<=©)|(?<=\(c\))).{0,60}",
     re.I | re.S,
 )
+_PIECES = re.compile(r"\s[|/:·•«»‹›~–—-]+\s")
+"""What stands between a page's own title and the name of its site."""
 _COOKIES = re.compile(r"\bcookies?\b", re.I)
 _ADDRESS = re.compile(r"https?:|www\.|@|\w\.[a-z]{2,4}\b", re.I)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
@@ -118,20 +120,52 @@ def reduce_to_content(soup: BeautifulSoup, source: str, told: str) -> None:
     """
     body = soup.body or soup
     _free_headings(body)
-    heading = body.find("h1")
     runs = runs_of(body)
     article = _ARTICLE.search(source) is not None
     find_runs(runs, told, repeats=not article)
+    headline = _headline(soup, body, runs)
+    heading = headline or body.find("h1")
     lead = _lead_of(runs, _described(soup)) if article else None
     if lead is not None:
         lead.known = True
     weights = _weigh(body, runs)
     whole = weights[id(body)].total
-    _drop(body, weights, lead)
+    _drop(body, weights, lead, headline)
     runs = [left for run in runs if (left := run.within(body))]
-    _choose(body, runs, whole, article=article)
-    if isinstance(heading, Tag) and not is_gone(heading) and not body.find("h1"):
-        body.insert(0, heading.extract())
+    _choose(body, runs, whole, headline, article=article)
+    out = isinstance(heading, Tag) and not is_gone(heading) and not is_within(heading, body)
+    if isinstance(heading, Tag) and out and (headline is not None or not body.find("h1")):
+        body.insert(0, heading)
+
+
+def _headline(soup: BeautifulSoup, body: Tag, runs: list[Run]) -> Tag | None:
+    """The heading that says what the page's title says, unless the extractor has its words.
+
+    It often leaves them out: it tells the title apart from the text.
+    """
+    told = [str(meta.get("content") or "") for meta in soup.find_all("meta", property="og:title")]
+    if soup.title is not None:
+        told.append(soup.title.get_text())
+    titles = [title for title in map(squeezed, told) if title]
+    # A short title may have a long name of the site behind it.
+    firsts = {squeezed(_PIECES.split(title)[0]) for title in told} - {"", *_names_of_site(soup)}
+    headings = [(squeezed(tag.get_text()), tag) for tag in body.find_all(["h1", "h2"])]
+    said = [pair for pair in headings if any(_says(pair[0], title) for title in titles)]
+    for own, heading in said or [pair for pair in headings if pair[0] in firsts]:
+        known = any(run.known and run.text == own for run in runs)
+        return None if known else heading
+    return None
+
+
+def _names_of_site(soup: BeautifulSoup) -> set[str]:
+    names = soup.find_all("meta", property="og:site_name")
+    return {squeezed(str(meta.get("content") or "")) for meta in names}
+
+
+def _says(own: str, title: str) -> bool:
+    """Most of the title is the heading or the other way round: sites add their name."""
+    short, long = sorted((own, title), key=len)
+    return short in long and len(short) * 2 > len(long) > 0
 
 
 def _free_headings(body: Tag) -> None:
@@ -154,7 +188,7 @@ def _weigh(body: Tag, runs: list[Run]) -> _Weights:
     return weights
 
 
-def _drop(body: Tag, weights: _Weights, lead: Run | None) -> None:
+def _drop(body: Tag, weights: _Weights, lead: Run | None, headline: Tag | None) -> None:
     """Remove furniture, but never what holds the lead, or a good part of the page or article."""
     page = weights[id(body)]
     around = {id(tag) for tag in (lead.block, *lead.block.parents)} if lead else set()
@@ -168,8 +202,9 @@ def _drop(body: Tag, weights: _Weights, lead: Run | None) -> None:
             continue
         if weight.total * 2 > page.total or weight.known * 10 > page.known >= _ENOUGH:
             continue
-        heading = tag.find("h1")
-        if isinstance(heading, Tag):
+        if headline is not None and headline is not tag and is_within(headline, tag):
+            headline.extract()
+        elif isinstance(heading := tag.find("h1"), Tag):
             heading.extract()
         tag.decompose()
 
@@ -191,7 +226,7 @@ def _names(tag: Tag) -> str:
     return f"{tag.get('id') or ''} {' '.join(tag.get('class') or [])}"
 
 
-def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
+def _choose(body: Tag, runs: list[Run], whole: int, headline: Tag | None, *, article: bool) -> None:
     """Remove the runs that are no content.
 
     On a page of a site the extractor decides. What it left out stays only where it is known to
@@ -203,6 +238,7 @@ def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
         body: what is left of the page; changed in place.
         runs: its text.
         whole: letters of the page before its furniture was removed.
+        headline: the heading that stays in any case.
         article: whether the page says that it is one.
     """
     weights = _weigh(body, runs)
@@ -226,7 +262,7 @@ def _choose(body: Tag, runs: list[Run], whole: int, *, article: bool) -> None:
     ]
     _lead(runs, kept, site=site)
     for run, keep in zip(runs, kept, strict=True):
-        if not keep:
+        if not (keep or (headline is not None and is_within(run.block, headline))):
             for node in run.nodes:
                 node.extract()
     _sweep(body)

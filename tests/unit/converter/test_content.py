@@ -178,3 +178,43 @@ def test_a_paragraph_that_links_lead_to_or_that_leads_to_one_of_its_page_stays()
 def test_a_page_within_a_place_that_was_left_open_is_no_link() -> None:
     page = f"<body><nav><a href=/>Home</a></nav><div><a name=top>{ARTICLE}</div></body>"
     assert all(sentence in reduced(page) for sentence in SENTENCES)
+
+
+BYLINE = "<div><span>Jane Doe</span></div>"
+
+
+def titled(title: str, above: str) -> str:
+    head = HEAD + f"<title>{title}</title></head>"
+    return reduced(f"<html>{head}<body>{FURNITURE}{above}<div>{ARTICLE}</div></body></html>")
+
+
+def test_the_heading_that_is_the_title_stays_though_a_byline_stands_between() -> None:
+    for level in ("h1", "h2"):
+        heading = f"<{level}>The flood</{level}>"
+        assert titled("The flood - Daily News", heading + BYLINE).startswith("The flood")
+        text = titled("The flood - Daily News", f"<header>{heading}{BYLINE}</header>")
+        assert text.startswith("The flood")
+        assert "Jane Doe" not in text
+
+
+def test_the_heading_that_is_the_title_stays_beside_the_one_of_the_site() -> None:
+    above = f"<header><h1>Daily News</h1></header><h1>The flood of the year</h1>{BYLINE}"
+    text = titled("The flood of the year | Daily News", above)
+    assert text.startswith("The flood of the year")
+    assert "Daily News" not in text
+
+
+def test_the_title_stands_there_once() -> None:
+    copy = f"<h1>{SENTENCES[0]}</h1>"
+    assert titled(SENTENCES[0], copy + BYLINE).count(SENTENCES[0]) == 1
+
+
+def test_a_text_that_stands_twice_in_an_article_stays_twice() -> None:
+    refrain = "<p>And the river runs and runs, down to the sea it runs.</p>"
+    inner = f"{refrain}<p>{SENTENCES[0]} Then came May.</p>{refrain}{END}"
+    assert of_article("", inner).count("down to the sea") == 2
+
+
+def test_what_another_place_of_the_page_quotes_of_an_article_stays_once() -> None:
+    below = f"<ul><li>{SENTENCES[0]}</li></ul><div><div>{SENTENCES[0]}</div></div>"
+    assert of_article("", below=below).count(SENTENCES[0]) == 1
