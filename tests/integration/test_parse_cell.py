@@ -5,7 +5,6 @@ import fcntl
 import io
 import os
 import shutil
-import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator
@@ -308,7 +307,7 @@ async def test_without_a_temporary_folder_there_is_another_try(
     bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "temporary"
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
     with pytest.raises(Retry):
         await order(bad_cell, tmp_path, "echo x")
     folder.mkdir()
@@ -326,7 +325,7 @@ async def test_without_a_temporary_folder_there_is_another_try(
 async def test_what_a_killed_service_left_is_removed(
     bad_cell: ParseCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     left, used = (tmp_path / f"kb-child-{name}" for name in ("left", "used"))
     for folder in (left, used):
         folder.mkdir()
