@@ -27,7 +27,7 @@ from kernel.errors import Refusal
 from kernel.parsed import load
 from services.converter.answer import Parts, write
 from services.converter.language import Policy
-from services.converter.memory import give_back
+from services.converter.memory import give_back, give_up_when_short, is_short
 from services.converter.parsing.result import Parse
 from services.converter.progress import listen
 from services.converter.settings import ParseOptions
@@ -39,6 +39,8 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _STACK_BYTES = 64 * 1024 * 1024
+_UNTOUCHED = 4
+"""Of so many bytes that are used, one more may be reserved."""
 
 READY = b"ready\n"
 """Said once, when the child has come up: before that no document is to blame."""
@@ -63,6 +65,8 @@ def main(parse: Parser | None = None) -> None:
     out.write(READY)
     out.flush()
     worker.start()
+    # The threads of libraries need no such stack, and each counts as memory in full.
+    threading.stack_size(0)
     worker.join()
 
 
@@ -78,9 +82,15 @@ def harden(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
-    # Counts private writable memory only: torch maps far more address space than it uses.
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    logging.disable(logging.CRITICAL)
+    # Counts private writable memory only: torch maps far more address space than it uses. Some of
+    # that is never touched either. The parent, who counts what is, ends us first, unless all is
+    # asked for at once: then this does, wherever we are.
+    data = memory + memory // _UNTOUCHED
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    logging.disable(logging.WARNING)
+    logging.lastResort = None
+    logging.getLogger().addHandler(logging.NullHandler())
+    give_up_when_short()
     warnings.simplefilter("ignore")
 
 
@@ -127,15 +137,19 @@ def _answer(parse: Parser, request: dict[str, Any]) -> dict[str, Any]:
         parts = _parts(parse, request)
         with Path(request["answer"]).open("r+b") as file:
             return {"sizes": write(file, parts)}
-    except Refusal as refusal:
-        return {"code": refusal.code, "reason": refusal.reason}
-    except MemoryError:
-        return {"code": "parse-memory", "reason": "an allocation failed"}
-    except RecursionError:
-        return {"code": "too-deep", "reason": "nested too deeply"}
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library raise
-        full = isinstance(error, OSError) and error.errno in _NO_ROOM
-        return {"code": NO_ROOM if full else "parse-crash", "reason": _where(error)}
+        return _told(error)
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    if is_short(error):
+        return {"code": "parse-memory", "reason": "an allocation failed"}
+    if isinstance(error, Refusal):
+        return {"code": error.code, "reason": error.reason}
+    if isinstance(error, RecursionError):
+        return {"code": "too-deep", "reason": "nested too deeply"}
+    full = isinstance(error, OSError) and error.errno in _NO_ROOM
+    return {"code": NO_ROOM if full else "parse-crash", "reason": _where(error)}
 
 
 def _parts(parse: Parser, request: dict[str, Any]) -> Parts:

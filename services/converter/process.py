@@ -19,6 +19,7 @@ import psutil
 from kernel.errors import Refusal, Retry
 from services.converter.answer import Answer
 from services.converter.child import NO_ROOM, PART, READY
+from services.converter.memory import SHORT
 from services.converter.settings import Limits
 from services.converter.temporary import temporary_folder
 
@@ -29,6 +30,9 @@ _PROGRAMS_SECONDS = 0.5
 
 _START_SECONDS = 120
 _HEADER_BYTES = 1024 * 1024
+_NEAR = 0.75
+"""Who crashes with so much of its memory in use most likely crashed for want of it."""
+
 _FATAL = frozenset({"parse-crash", "parse-memory"})
 _BROKEN = (OSError, EOFError, KeyError, ValueError, TypeError, asyncio.LimitOverrunError)
 _ANSWER = "answer"
@@ -138,6 +142,7 @@ class _Child:
         self._watched = psutil.Process(process.pid)
         self._programs: list[psutil.Process] = []
         self._advanced = self._looked = 0.0
+        self._most = 0
         self.served = 0
 
     @classmethod
@@ -201,11 +206,13 @@ class _Child:
         try:
             header = await self._header({**request, "answer": str(path)}, limits)
             self.served += 1
+            if header.get("code") == "parse-crash" and self._near(limits):
+                header = {"code": "parse-memory", "reason": f"{header['reason']}, near the limit"}
             if "code" not in header:
                 answer = _answer(header, file, limits.output_bytes)
             return header, answer
         except _BROKEN as error:
-            raise await self._fate() from error
+            raise await self._fate(limits) from error
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
             if answer is None:
@@ -214,11 +221,13 @@ class _Child:
     async def _header(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
         now = asyncio.get_running_loop().time
         self._advanced = self._looked = started = now()
+        self._most = 0
         reply = asyncio.ensure_future(self._exchange(request))
         try:
             while not reply.done():
                 self._look(now())
-                if self._memory() > limits.memory_bytes:
+                self._most = max(self._most, self._memory())
+                if self._most > limits.memory_bytes:
                     raise Refusal("parse-memory", f"over {limits.memory_bytes} bytes of memory")
                 if now() - self._advanced > limits.wall_seconds:
                     raise Refusal("parse-timeout", f"nothing done for {limits.wall_seconds} s")
@@ -259,7 +268,11 @@ class _Child:
                 total += process.memory_info().rss
         return total
 
-    async def _fate(self) -> Refusal:
+    def _near(self, limits: Limits) -> bool:
+        """Whether the last document took nearly all the memory that one may."""
+        return self._most > _NEAR * limits.memory_bytes
+
+    async def _fate(self, limits: Limits) -> Refusal:
         """Why the child stopped answering."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
@@ -269,6 +282,10 @@ class _Child:
             return Refusal("parse-timeout", "too much processor time")
         if code == -signal.SIGKILL:
             return Refusal("parse-memory", "killed by the system, most likely for memory")
+        if code == SHORT:
+            return Refusal("parse-memory", "an allocation failed")
+        if self._near(limits):
+            return Refusal("parse-memory", f"the parser ended with {code}, near the limit")
         return Refusal("parse-crash", f"the parser ended with {code}")
 
     def grown(self, limits: Limits) -> bool:

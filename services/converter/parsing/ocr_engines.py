@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
+from services.converter.memory import says_short
+
 LATIN = ("eng", "deu", "hrv", "slv", "srp_latn")
 CYRILLIC = ("rus", "bul", "srp", "mkd")
 
@@ -115,7 +117,11 @@ class Tesseract:
         return list(_from_hocr(words))
 
     def _call(self, image: Image.Image, arguments: list[str], clock: Clock) -> bytes:
-        """What the program prints; nothing when it fails."""
+        """What the program prints; nothing when it fails.
+
+        Raises:
+            MemoryError: for want of memory.
+        """
         picture = io.BytesIO()
         image.save(picture, "PPM")
         # Without a resolution: it estimates one from the letters, and a wrong one loses words.
@@ -127,6 +133,8 @@ class Tesseract:
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise TooSlow from error
+        if done.returncode and says_short(done.stderr.decode("utf-8", "replace")):
+            raise MemoryError
         return done.stdout if done.returncode == 0 else b""
 
 

@@ -10,7 +10,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PDF
-from services.converter.memory import give_back
+from services.converter.memory import give_back, says_short
 from services.converter.parsers import has_table_models
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
@@ -33,7 +33,6 @@ _LEAST_READ = 3
 _LARGE_PICTURE, _MOST_STAMPED, _LITTLE_COVERED, _MUCH_MORE = 0.5, 400, 0.04, 2
 _SLICE = 100
 _MOST_RETRIES = 40
-_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocate", re.I)
 
 
 def parse_pdf(path: Path, options: ParseOptions) -> Parse:
@@ -252,7 +251,7 @@ def _convert_slice(
         result = converter.convert(path, raises_on_error=False, page_range=span)
     except ConversionError as error:
         raise Refusal("corrupt-document", "the PDF cannot be read") from error
-    if any(_OUT_OF_MEMORY.search(error.error_message) for error in result.errors):
+    if any(says_short(error.error_message) for error in result.errors):
         # docling would leave out the page and go on; a document with holes helps nobody.
         raise MemoryError
     read = {page.page_no for page in result.pages if page.assembled is not None}
