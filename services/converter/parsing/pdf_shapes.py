@@ -14,7 +14,7 @@ BULLET = re.compile(
 _COUNTS = re.compile(r"[\d%‰٪°$€£]")
 _TOUCHES = 0.12
 _FEW, _CLOSE, _NARROWEST = 5, 0.6, 0.06
-_SMALLER = 0.85
+_SMALLER = 0.75
 
 
 @dataclass(slots=True)
@@ -89,11 +89,13 @@ def _apart(a: Word, b: Word) -> float:
 def _printed_over(a: Word, b: Word) -> bool:
     """Words that lie over one another are no pieces of one, as an accent and its letter are.
 
-    Small type is a piece of its word, too: the figures of `SO₄²⁻` stand one above the other.
+    Lower boxes are of small type, a piece of its word, too: the figures of `SO₄²⁻` and the second
+    letter of `LATEX`.
     """
     common = min(a.right, b.right) - max(a.left, b.left)
     over = common > 0.5 * min(a.right - a.left, b.right - b.left)
-    alike = min(a.size, b.size) > _SMALLER * max(a.size, b.size)
+    heights = sorted((a.bottom - a.top, b.bottom - b.top))
+    alike = heights[0] > _SMALLER * heights[1]
     return over and alike and _is_of_word(a.text[-1:]) and _is_of_word(b.text[:1])
 
 

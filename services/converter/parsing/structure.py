@@ -31,6 +31,7 @@ _MOST_BETWEEN = 6
 _WORD = re.compile(r"[^\W\d_]{3}|[^\W\d_a-zа-я]{2}|[\u3040-\u9fff\uac00-\ud7a3]")
 _COUNTED = re.compile(r"\d+ [a-z]+(?: [a-z{}]+)*$")
 _SHORT = 3
+_TICKS = "☐☑☒"
 _DATE = re.compile(r"\d{1,2}\.?\s+[^\W\d_]{3,12}\s+(?:19|20)\d\d\W?(?:\s?[гr]\.?)?$")
 _LEADING_NUMBER = re.compile(
     r"^(?:(?:chapter|part|kapitel|teil|глава|часть|част|поглавље|poglavlje|poglavje|dio|del)\s+)?"
@@ -205,8 +206,12 @@ def _could_head(block: Block) -> bool:
 
 
 def _is_worded(text: str) -> bool:
-    """No piece of a formula as `D c`, and no count: the outline may name a heading so, `3 ls`."""
-    return (_WORD.search(text) is not None or len(text) < _SHORT) and not _COUNTED.match(text)
+    """No piece of a formula as `D c`, no count and no box to tick.
+
+    The outline may name a heading so: `3 ls`.
+    """
+    worded = _WORD.search(text) is not None or len(text) < _SHORT
+    return worded and not _COUNTED.match(text) and text[:1] not in {*_TICKS}
 
 
 def _stands_out(block: Block, body_size: float, body_bold: bool) -> bool:
@@ -217,10 +222,7 @@ def _stands_out(block: Block, body_size: float, body_bold: bool) -> bool:
 def _crowded(page: Page, body_size: float, body_bold: bool) -> bool:
     """Half of the page's blocks stand out: then it is a form or a slide, and none of them heads."""
     blocks = [b for b in page.blocks if b.lines]
-    marked = sum(
-        _could_head(b) and _is_worded(_one_line(b.text)) and _stands_out(b, body_size, body_bold)
-        for b in blocks
-    )
+    marked = sum(_could_head(b) and _stands_out(b, body_size, body_bold) for b in blocks)
     return len(blocks) >= 8 and marked * 2 > len(blocks)
 
 

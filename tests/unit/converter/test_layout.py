@@ -288,6 +288,8 @@ def test_words_printed_over_one_another_are_two_but_small_type_belongs_to_its_wo
     assert join_words(over) == "first second"
     acid = [Word("SO4", 50, 100, 68, 110, 10.0), Word("2-", 62, 98, 68, 104, 7.0)]
     assert join_words(acid) == "SO42-"
+    logo = [Word("LuaL", 50, 100, 75, 110, 11.5), Word("ATEX", 71, 100, 76, 106.8, 11.5)]
+    assert join_words(logo) == "LuaLATEX"
     hat = [Word("t", 50, 100, 55, 110, 10.0), Word("\u02c6", 50, 98, 55, 108, 10.0)]
     assert join_words(hat) == "t\u02c6"
 

@@ -139,6 +139,7 @@ def test_the_outline_tells_what_is_a_heading_and_its_level() -> None:
         "goes on, in the next",
         "Figure 3 A picture",
         "12 34 56",
+        "☐ LEGAL REPRESENTATIVE",
         "and so on",
     ],
 )
