@@ -69,6 +69,7 @@ _CREDIT = re.compile(
 )
 _PIECES = re.compile(r"\s[|/:·•«»‹›~–—-]+\s")
 """What stands between a page's own title and the name of its site."""
+_MOST_PIECES = 8
 _COOKIES = re.compile(r"\bcookies?\b", re.I)
 _ADDRESS = re.compile(r"https?:|www\.|@|\w\.[a-z]{2,4}\b", re.I)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
@@ -146,9 +147,9 @@ def _headline(soup: BeautifulSoup, body: Tag, runs: list[Run]) -> Tag | None:
     told = [str(meta.get("content") or "") for meta in soup.find_all("meta", property="og:title")]
     if soup.title is not None:
         told.append(soup.title.get_text())
-    titles = [title for title in map(squeezed, told) if title]
+    titles = [[squeezed(piece) for piece in _PIECES.split(title)] for title in told]
     # A short title may have a long name of the site behind it.
-    firsts = {squeezed(_PIECES.split(title)[0]) for title in told} - {"", *_names_of_site(soup)}
+    firsts = {pieces[0] for pieces in titles} - {"", *_names_of_site(soup)}
     headings = [(squeezed(tag.get_text()), tag) for tag in body.find_all(["h1", "h2"])]
     said = [pair for pair in headings if any(_says(pair[0], title) for title in titles)]
     for own, heading in said or [pair for pair in headings if pair[0] in firsts]:
@@ -162,10 +163,16 @@ def _names_of_site(soup: BeautifulSoup) -> set[str]:
     return {squeezed(str(meta.get("content") or "")) for meta in names}
 
 
-def _says(own: str, title: str) -> bool:
-    """Most of the title is the heading or the other way round: sites add their name."""
-    short, long = sorted((own, title), key=len)
-    return short in long and len(short) * 2 > len(long) > 0
+def _says(own: str, title: list[str]) -> bool:
+    """A title, given in pieces, is most of the heading, or the heading most of it from a piece on.
+
+    Sites add their name to the one, and what an article is about to the other.
+    """
+    whole = "".join(title)
+    if len(own) >= len(whole):
+        return whole in own and len(whole) * 2 > len(own)
+    begins = (len("".join(title[:n])) for n in range(min(len(title), _MOST_PIECES)))
+    return len(own) * 2 > len(whole) and any(whole.startswith(own, at) for at in begins)
 
 
 def _free_headings(body: Tag) -> None:

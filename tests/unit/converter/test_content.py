@@ -218,3 +218,9 @@ def test_a_text_that_stands_twice_in_an_article_stays_twice() -> None:
 def test_what_another_place_of_the_page_quotes_of_an_article_stays_once() -> None:
     below = f"<ul><li>{SENTENCES[0]}</li></ul><div><div>{SENTENCES[0]}</div></div>"
     assert of_article("", below=below).count(SENTENCES[0]) == 1
+
+
+def test_a_heading_that_goes_on_in_the_middle_of_the_title_is_not_it() -> None:
+    above = f"<div><h2>In the valley of the river</h2></div>{BYLINE}"
+    assert "In the valley" not in titled("Flood in the valley of the river - Daily", above)
+    assert "In the valley" in titled("News | In the valley of the river", above)
