@@ -92,6 +92,8 @@ def told_engines(options: ParseOptions) -> str:
     names = [engine.name for engine in engines() if engine is not None]
     if not names:
         return "not read: neither tesseract nor rapidocr is installed"
+    if names == [Rapid.name]:
+        return f"read by {Rapid.name} alone: without tesseract only Latin letters can be read"
     if len(names) == 1:
         return f"read by {names[0]} alone: the other engine is not installed"
     return f"read by {' and '.join(names)} where in doubt"
