@@ -158,6 +158,9 @@ class _Section:
         found = list(takewhile(partial(self._in_line, columns), rows))
         if not 0 < len(found) <= _MOST_SUMS or has_head([_texts(row, columns) for row in found]):
             return 0
+        if any(len(row.cells) > 1 for row in rows[len(found) :]):
+            # The first rows of another table.
+            return 0
         self._columns = columns
         for row in found:
             self._table_row(row)

@@ -78,6 +78,7 @@ def test_a_sum_has_its_own_cells_for_its_place() -> None:
         ". 2019 2020\ny 3 4",  # A head of years: another table.
         "\n".join(["Total . 2"] * 6),  # Too many for sums.
         ".\nTotal . 2",  # Two blank rows between.
+        "Net . 2\n. ¥1 ¥2\n. ¥3 ¥4",  # The first row of another table.
     ],
 )
 def test_what_else_stands_under_a_table_is_none_of_it(group: str) -> None:
