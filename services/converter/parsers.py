@@ -52,7 +52,7 @@ _BY_DOCLING = {
 }
 HEURISTIC_REVISION = 9
 _MODELS_REVISION = 3
-_OCR_REVISION = 2
+_OCR_REVISION = 3
 
 
 def parser_for(media_type: str, options: ParseOptions) -> str:
