@@ -18,6 +18,7 @@ from services.converter.parsing.pdf_fields import Beside, beside
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
 from services.converter.settings import ParseOptions
 
+_LEAST_SIDE = 1
 _TINY_POINTS = 1.6
 _MOST_WORDS = 30_000
 _LEAST_RUNNING = 40
@@ -134,6 +135,10 @@ def _picture_share(page: Any, area: float) -> float:
 
 def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
     """Sort the words of a page into seen and unseen."""
+    if min(found.width, found.height) < _LEAST_SIDE:
+        # Nothing can be drawn on such a page.
+        found.hidden += [HiddenWord(word.box, word.text, "off-page") for word in words]
+        return
     invisible = sum(len(word.text) for word in words if word.invisible)
     # A scan with a text layer: the words are unseen, but what they say is seen.
     layer = found.pictures > 0.5 and invisible * 2 > sum(len(word.text) for word in words)

@@ -119,3 +119,13 @@ def test_a_document_of_nothing_but_damage_is_refused_as_corrupt(tmp_path: Path) 
     with pytest.raises(Refusal) as refused:
         parse_pdf(path, OPTIONS)
     assert refused.value.code == "corrupt-document"
+
+
+def test_a_page_without_width_is_refused(tmp_path: Path) -> None:
+    flat = tmp_path / "flat.pdf"
+    with pikepdf.open(io.BytesIO(pages(1))) as document:
+        document.pages[0].MediaBox = pikepdf.Array([0, 0, -10, 500])
+        document.pages[0].CropBox = pikepdf.Array([0, 0, 500, 500])
+        document.save(flat)
+    with pytest.raises(Refusal):
+        parse_pdf(flat, OPTIONS)
