@@ -31,7 +31,7 @@ from services.converter.settings import ParseOptions
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
     MARKDOWN: "markdown-5",
-    PLAIN: "text-5",
+    PLAIN: "text-6",
     CSV: "csv-3",
     JSON: "json-3",
     XLSX: "xlsx-7",

@@ -22,6 +22,9 @@ _BLOCK = re.compile(
 _HEADING = re.compile(r"#{1,6}[ \t]+\S.*(?<![.,;\s])")
 _LONGEST_HEADING = 200
 _LEAST_HEADINGS, _MOST_HEADINGS = 2, 10_000
+_MARKS = re.compile(r"^(?:(`{3,}|~{3,})[^`\n]*|#{1,6}(?=[ \t]).*)$", re.MULTILINE)
+_LINK = re.compile(r"(?<!\\)\[[^\[\]\n]{1,200}\]\([^()\s]{1,500}\)")
+_MARKDOWN_HEADINGS, _MOST_ODD = 3, 0.1
 
 
 def literal_line(line: str, *, headed: bool = False) -> str:
@@ -67,6 +70,40 @@ def has_headings(text: str) -> bool:
     starts = [0] if text.startswith("#") else []
     starts += islice((match.start() + 1 for match in re.finditer("\n#", text)), _MOST_HEADINGS)
     return len(starts) >= _LEAST_HEADINGS and all(_heads(text, at) for at in starts)
+
+
+def reads_as_markdown(text: str) -> bool:
+    """Whether a text is Markdown, whatever its name says.
+
+    Outside its code there are three headings or more, of two levels at least; nine in ten of the
+    lines that look like one stand alone as `has_headings` wants it; and it has what no plain text
+    has, a link or code between fences. Every fence is closed, so none swallows what follows.
+
+    Args:
+        text: with line ends of one sign.
+    """
+    fence, fences, good, odd = "", 0, 0, 0
+    levels: set[int] = set()
+    for match in islice(_MARKS.finditer(text), _MOST_HEADINGS):
+        mark = match[1]
+        if fence:
+            bare = mark is not None and match[0].strip() == mark
+            if bare and mark[0] == fence[0] and len(mark) >= len(fence):
+                fence, fences = "", fences + 1
+        elif mark is not None:
+            fence = mark
+        elif _heads(text, match.start()):
+            good += 1
+            levels.add(len(match[0]) - len(match[0].lstrip("#")))
+        else:
+            odd += 1
+    return (
+        not fence
+        and good >= _MARKDOWN_HEADINGS
+        and len(levels) > 1
+        and odd <= _MOST_ODD * good
+        and (fences > 0 or _LINK.search(text) is not None)
+    )
 
 
 def _heads(text: str, at: int) -> bool:

@@ -12,7 +12,7 @@ from kernel.language import UNKNOWN
 from kernel.media import MARKDOWN
 from services.converter.parsing.encoding import decode
 from services.converter.parsing.marks import unmarked
-from services.converter.parsing.plain import has_headings, literal_line
+from services.converter.parsing.plain import has_headings, literal_line, reads_as_markdown
 from services.converter.parsing.result import Parse
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -42,7 +42,8 @@ _PAINTED = re.compile(r"\b(?:background|bgcolor)", re.I)
 
 def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None) -> Parse:
     r"""A text file with `\n` line ends: Markdown as it is but for its hidden parts, which are taken
-    out; plain text with escapes where Markdown would read a line otherwise.
+    out; plain text with escapes where Markdown would read a line otherwise. Text that plainly is
+    Markdown is read as that, whatever its name.
 
     Every paragraph has its lines in the file as its place, in long ones (logs, lists) every line.
 
@@ -56,13 +57,16 @@ def parse_text(data: bytes, media_type: str, options: ParseOptions | None = None
     warnings = [] if encoding.startswith("utf-8") else [f"decoded as {encoding}"]
     hidden: list[HiddenText] = []
     fields: dict[str, str] = {}
-    if media_type == MARKDOWN:
+    literal = media_type != MARKDOWN and not reads_as_markdown(text)
+    if media_type != MARKDOWN and not literal:
+        warnings.append("read as Markdown")
+    if not literal:
         text, fields = _front_matter(text, hidden)
         text = _without_hidden(text, hidden)
         text = _rendered(text, hidden)
     if not _SHOWN.search(text):
         raise Refusal("empty-document", "the file has no text")
-    lines = _numbered(text) if media_type == MARKDOWN else _literal(text)
+    lines = _literal(text) if literal else _numbered(text)
     writer = _with_places(lines, (options or ParseOptions()).max_output_bytes)
     del text, lines
     markdown, spans = writer.finish(close=False)

@@ -125,6 +125,31 @@ def test_a_text_with_headings_of_markdown_keeps_them() -> None:
     assert body_of_text(text) == text.replace("```", "\\`\\`\\`")
 
 
+_MANUAL = (
+    "# Manual\n\nSee [here](x.md).\n\n"
+    "## Steps\n\n```sh\n# no heading\nrun\n```\n\n## End\n\nText.\n"
+)
+
+
+def test_markdown_that_is_called_text_is_read_as_markdown() -> None:
+    parse = parse_text(_MANUAL.encode(), PLAIN)
+    assert parse.document.markdown == _MANUAL
+    assert parse.warnings == ["read as Markdown"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _MANUAL.replace("run\n```", "run"),  # a fence that swallows the rest
+        _MANUAL.replace("## ", "# "),  # levels tell headings from comments
+        _MANUAL.replace("## End\n\n", "## End\n"),
+        _MANUAL.replace("[here](x.md)", "here").replace("```", "--"),
+    ],
+)
+def test_what_is_not_plainly_markdown_is_literal(text: str) -> None:
+    assert parse_text(text.encode(), PLAIN).warnings == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
