@@ -85,8 +85,8 @@ def _form(number: int) -> str:
 
 def test_what_returns_in_forms_is_their_text() -> None:
     text = text_of("\f".join(map(_form, range(6))), PLAIN)
-    for words in ("ACME Ltd\nInvoice\nNo ", "Thank you\nACME Ltd, Some Street"):
-        assert text.count(words) == 6
+    for edge in ("ACME Ltd\nInvoice\nNo ", "Thank you\nACME Ltd, Some Street"):
+        assert text.count(edge) == 6
     assert "Page " not in text
     # Among pages of another kind as well.
     words = [chr(97 + n) * 6 for n in range(9)]
