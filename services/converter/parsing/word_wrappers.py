@@ -18,6 +18,7 @@ _MOST_COLUMNS = 1000
 _SAFE = "!#$%&'*+,/:;=?@[]~"
 """Of an address; what would end it in Markdown, or a cell, is written as a number."""
 _LINE = frozenset({W + "p", W + "hyperlink"})
+_TICK = "{http://schemas.microsoft.com/office/word/2010/wordml}checkbox"
 _R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _LINK = re.compile(
     r"\s*HYPERLINK\s+(?:\\[not]\s+)*\"([^\"]+)\"(?:\s+\\l\s+\"([^\"]+)\")?", re.IGNORECASE
@@ -29,7 +30,8 @@ def open_wrappers(root: Any) -> list[HiddenText]:
     """Put content in the place of what is wrapped around it; in place.
 
     Opened are insertions, smart tags, custom XML, turns of direction, and the controls of forms
-    but those within a line of text outside of tables. Rows that were deleted go, and are returned.
+    but those within a line of text outside of tables, and boxes to tick that docling reads. Rows
+    that were deleted go, and are returned.
     """
     hidden = _take_deleted_rows(root)
     for wrapper in list(root.iter(*_ALWAYS)):
@@ -38,12 +40,23 @@ def open_wrappers(root: Any) -> list[HiddenText]:
             _open(wrapper, wrapper)
     for ruby in list(root.iter(W + "ruby")):
         _open_ruby(ruby)
+    ticks = {tick for tick in root.iter(_TICK) if _read_tick(tick)}
     for control in list(root.iter(W + "sdt")):
         content = control.find(W + "sdtContent")
         in_line = control.getparent().tag in _LINE
-        if content is not None and (not in_line or _in_table(control)):
+        inside = not in_line or _in_table(control)
+        if content is not None and inside and ticks.isdisjoint(control.iter(_TICK)):
             _open(control, content)
     return hidden
+
+
+def _read_tick(tick: Any) -> bool:
+    """Whether docling reads the box: the only one of its paragraph, in a cell of several."""
+    paragraph = next(tick.iterancestors(W + "p"), None)
+    cell = next(tick.iterancestors(W + "tc"), None)
+    if paragraph is None or cell is None:
+        return False
+    return len(cell.findall(W + "p")) > 1 and sum(1 for _ in paragraph.iter(_TICK)) == 1
 
 
 def _in_table(element: Any) -> bool:

@@ -393,6 +393,31 @@ def test_what_is_wrapped_around_words_is_open_in_text_and_in_cells(
     assert "| Die Frist | x |" in markdown
 
 
+_TICK = (
+    f"<w:sdt {W_NS} xmlns:w14='http://schemas.microsoft.com/office/word/2010/wordml'>"
+    "<w:sdtPr><w14:checkbox><w14:checked w14:val='{on}'/></w14:checkbox></w:sdtPr>"
+    "<w:sdtContent><w:r><w:t>{sign}</w:t></w:r></w:sdtContent></w:sdt>"
+)
+
+
+def test_boxes_to_tick_in_cells_are_told_however_many_stand_there(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(3, 1)
+    tea, yes, no = ("1", "☒", "Tea"), ("1", "☒", "Yes"), ("0", "☐", "No")
+    for row, lines in enumerate(([[tea], [no]], [[yes, no]], [[tea]])):
+        cell = table.cell(row, 0)
+        for number, answers in enumerate(lines):
+            line = cell.add_paragraph() if number else cell.paragraphs[0]
+            for on, sign, text in answers:
+                line._p.append(etree.fromstring(_TICK.format(on=on, sign=sign)))
+                line.add_run(f" {text} ")
+    rows = parse(document, tmp_path).document.markdown.splitlines()
+    assert rows[0].split() == ["|", "-", "[x]", "Tea", "-", "[", "]", "No", "|"]
+    assert [row.split() for row in rows[2:]] == [
+        ["|", "☒", "Yes", "☐", "No", "|"], ["|", "☒", "Tea", "|"],
+    ]  # fmt: skip
+
+
 def test_controls_around_rows_and_cells_and_tables_are_open(tmp_path: Path) -> None:
     document = docx.Document()
     table = document.add_table(2, 2)
