@@ -25,11 +25,6 @@ _YAT = tuple(kind in {"ijekavian", "ekavian"} for kind in KINDS)
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def evidence(text: str) -> float:
-    """Log odds of Serbian from the words of `text`."""
-    return weighed(kinds(text))
-
-
 def weighed(counts: tuple[int, ...]) -> float:
     """Log odds of Serbian from how many words are of each kind."""
     return sum(n * weight for n, weight in zip(counts, KINDS.values(), strict=True))

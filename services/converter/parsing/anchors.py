@@ -11,8 +11,9 @@ from urllib.parse import unquote
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
+from services.converter.parsing.trees import HEADINGS
+
 _SECTIONS = ["section", "div"]
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _FEWEST = 5
 """Such sections that make a document; a page of a site leads to its comments and its footer."""
 _TELLING = re.compile(
@@ -59,5 +60,5 @@ def _is_inner(link: Tag) -> bool:
 def _begins_headed(tag: Tag) -> bool:
     """Whether the first text of an element is its heading."""
     first = next((n for n in tag.descendants if isinstance(n, NavigableString) and n.strip()), None)
-    heading = first.find_parent(_HEADINGS) if first is not None else None
+    heading = first.find_parent(HEADINGS) if first is not None else None
     return heading is not None and any(parent is tag for parent in heading.parents)

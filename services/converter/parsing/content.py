@@ -14,6 +14,7 @@ from services.converter.parsing.article import (
     is_within,
     runs_of,
 )
+from services.converter.parsing.trees import HEADINGS
 
 _DROPPED = [
     "iframe", "object", "embed", "svg", "canvas", "button", "select", "input", "textarea", "nav",
@@ -72,11 +73,10 @@ _PIECES = re.compile(r"\s[|/:·•«»‹›~–—-]+\s")
 _MOST_PIECES = 8
 _COOKIES = re.compile(r"\bcookies?\b", re.I)
 _ADDRESS = re.compile(r"https?:|www\.|@|\w\.[a-z]{2,4}\b", re.I)
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _WHOLE = ["table", "pre", "math", "dl", "caption"]
 _LISTS = ["ul", "ol"]
-_LAYOUT = ["table", "form", "article", "section", "main", *_HEADINGS[:4]]
-_IN_STRUCTURE = [*_HEADINGS, "li", "td", "th", "dt", "dd"]
+_LAYOUT = ["table", "form", "article", "section", "main", *HEADINGS[:4]]
+_IN_STRUCTURE = [*HEADINGS, "li", "td", "th", "dt", "dd"]
 _MOST_POINTERS = 3
 _SHORTEST_POINTER = 12
 _LONGEST_CALL = 200
@@ -178,7 +178,7 @@ def _says(own: str, title: list[str]) -> bool:
 def _free_headings(body: Tag) -> None:
     """Buttons that fold a section away hold its heading."""
     for button in body.find_all("button"):
-        if button.find_parent([*_HEADINGS, "summary", "dt"]):
+        if button.find_parent([*HEADINGS, "summary", "dt"]):
             button.unwrap()
 
 
@@ -217,7 +217,7 @@ def _drop(body: Tag, weights: _Weights, lead: Run | None, headline: Tag | None) 
 
 
 def _is_furniture(tag: Tag, weight: _Weight, page: _Weight) -> bool:
-    if tag.name in {"body", "html", "main", "article", *_HEADINGS}:
+    if tag.name in {"body", "html", "main", "article", *HEADINGS}:
         return False
     if str(tag.get("role") or "").lower() in _DROPPED_ROLES:
         return True
@@ -421,7 +421,7 @@ def _lead(runs: list[Run], kept: list[bool], *, site: bool) -> None:
     follows: Tag | None = None
     for n in range(len(runs) - 1, -1, -1):
         block = runs[n].block
-        heading = block if block.name in _HEADINGS else block.find_parent(_HEADINGS)
+        heading = block if block.name in HEADINGS else block.find_parent(HEADINGS)
         if isinstance(heading, Tag):
             if not runs[n].known:
                 leads = follows is not None and _leads(heading, follows)

@@ -19,7 +19,7 @@ from services.converter.parsing.html import parse_html
 from services.converter.parsing.office import part
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
-from services.converter.parsing.trees import parsed
+from services.converter.parsing.trees import HEADINGS, parsed
 from services.converter.parsing.wordml import parse_xml
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -35,7 +35,6 @@ _NOTE_LINK = re.compile(
     rb"(?!</sup>)",
     re.IGNORECASE,
 )
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _DOCUMENT_TYPE = re.compile(
     rb"<!DOCTYPE[^>\[]{0,1000}(?:\[[^\]]{0,100000}\]\s{0,1000})?>", re.IGNORECASE
@@ -140,7 +139,7 @@ def _without_lists(page: bytes) -> bytes:
         contents.clear()
     body = soup.body
     said = body is not None and any(
-        text.strip() and text.find_parent(_HEADINGS) is None for text in body.find_all(string=True)
+        text.strip() and text.find_parent(HEADINGS) is None for text in body.find_all(string=True)
     )
     return str(soup).encode() if said else b""
 

@@ -102,8 +102,7 @@ def are_rows(
 ) -> bool:
     """Figures under figures, or words that would have had room in the line above."""
     for left, right, part in below:
-        column = next((s for s in stripes if s[0] <= (left + right) / 2 <= s[1]), None)
-        over = [a for a in above if column and column[0] <= (a[0] + a[1]) / 2 <= column[1]]
+        column, over = _over(left, right, above, stripes)
         if column is None or not over:
             continue
         if _is_figure(part) and _is_figure(over[-1][2]):
@@ -127,15 +126,31 @@ def _goes_on(
     if len(below) >= len(above):
         return False
     for left, right, part in below:
-        column = [s for s in stripes if s[0] <= (left + right) / 2 <= s[1]]
-        over = [a for a in above if column and column[0][0] <= (a[0] + a[1]) / 2 <= column[0][1]]
+        column, over = _over(left, right, above, stripes)
         first = part[0]
         blank = 0.25 * first.size
-        if not over or not re.search(r"[^\W\d_]{2}", " ".join(word.text for word in part)):
+        if (
+            column is None
+            or not over
+            or not re.search(r"[^\W\d_]{2}", " ".join(word.text for word in part))
+        ):
             return False
-        if over[-1][1] + blank + first.right - first.left <= column[0][1]:
+        if over[-1][1] + blank + first.right - first.left <= column[1]:
             return False
     return True
+
+
+def _over(
+    left: float,
+    right: float,
+    above: Sequence[Segment],
+    stripes: Sequence[tuple[float, float]],
+) -> tuple[tuple[float, float] | None, list[Segment]]:
+    """The column that a segment stands in, if any, and what the line above has there."""
+    column = next((s for s in stripes if s[0] <= (left + right) / 2 <= s[1]), None)
+    if column is None:
+        return None, []
+    return column, [a for a in above if column[0] <= (a[0] + a[1]) / 2 <= column[1]]
 
 
 def tabular(rows: Sequence[Sequence[Segment]]) -> bool:

@@ -12,13 +12,13 @@ from bs4.element import NavigableString, Tag
 
 from services.converter.parsing.article import runs_of
 from services.converter.parsing.marks import NONCHARACTERS, digits, number_of
+from services.converter.parsing.trees import HEADINGS
 
 _OPEN, _CLOSE = "\ufde4", "\ufde5"
 _TOKEN = re.compile(f"{_OPEN}([\ufdd0-\ufddf]+){_CLOSE}")
 _FENCE = re.compile("(`{3,})")
 # Where Markdown has no quote, or one that hides its structure: pages are indented by quotes too.
 _NO_QUOTE_IN = ["td", "th", "li", "dt", "caption", "figcaption", "pre"]
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _DEEPEST = 20
 
 
@@ -32,7 +32,7 @@ class Quotes:
         for quote in quotes:
             around = quote.find_parent("blockquote")
             outer = self._paths[numbers[id(around)]] if around and id(around) in numbers else ()
-            if quote.find(_HEADINGS) or quote.find_parent(_NO_QUOTE_IN) or len(outer) >= _DEEPEST:
+            if quote.find(HEADINGS) or quote.find_parent(_NO_QUOTE_IN) or len(outer) >= _DEEPEST:
                 if around and id(around) in numbers:
                     numbers[id(quote)] = numbers[id(around)]
                 continue

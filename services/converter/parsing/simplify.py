@@ -17,7 +17,7 @@ from services.converter.parsing.formula import linear
 from services.converter.parsing.html_emphasis import write_emphasis
 from services.converter.parsing.html_signs import keep_signs, tell_touching
 from services.converter.parsing.literal import raised as superscript
-from services.converter.parsing.trees import smooth
+from services.converter.parsing.trees import HEADINGS, smooth
 
 _PLAIN_INLINE = [
     "b", "strong", "i", "em", "u", "ins", "span", "font", "small", "big", "sub", "sup", "mark",
@@ -26,9 +26,8 @@ _PLAIN_INLINE = [
 ]  # fmt: skip
 _CODE = ["code", "kbd", "samp", "tt"]
 _STRUCK = ["s", "strike", "del"]
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_ONE_LINE = frozenset({"td", "th", *_HEADINGS, "caption", "figcaption"})
-_BLOCKS = ["pre", "table", "ul", "ol", "dl", "p", *_HEADINGS]
+_ONE_LINE = frozenset({"td", "th", *HEADINGS, "caption", "figcaption"})
+_BLOCKS = ["pre", "table", "ul", "ol", "dl", "p", *HEADINGS]
 _MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]{1,2}|[ivxlc]{1,6})[)\].]{1,2}|[—–\-•·*]")
 _PERMALINK = frozenset({"¶", "#", "§", "🔗", "∞", "link", "permalink"})
 _BACKLINK = re.compile(r"[↩↑⏎⤴^\ufe0e\ufe0f\s]+|jump up|zurück|back", re.IGNORECASE)
@@ -138,7 +137,7 @@ def _write_notes(soup: BeautifulSoup) -> None:
     for link in soup.find_all("a", href=True):
         if not is_gone(link) and "#" in str(link["href"]):
             words = link.get_text(strip=True)
-            heading = link.find_parent(_HEADINGS) is not None
+            heading = link.find_parent(HEADINGS) is not None
             if _BACKLINK.fullmatch(words) or (heading and words.lower() in _PERMALINK):
                 link.decompose()
     for tag in soup.find_all(class_="mw-editsection"):
@@ -229,7 +228,7 @@ def _unfold_layout(soup: BeautifulSoup) -> None:
     """Tables that hold other tables or headings are no data, but the page itself."""
     for table in reversed(soup.find_all("table")):
         told = str(table.get("role") or "").lower() in {"presentation", "none"}
-        if not told and (table.find(["table", *_HEADINGS[:4]]) is None or table.find("th")):
+        if not told and (table.find(["table", *HEADINGS[:4]]) is None or table.find("th")):
             continue
         for part in table.find_all(["caption", "thead", "tbody", "tfoot", "tr", "td"]):
             if part.find_parent("table") is table:
@@ -364,7 +363,7 @@ def _open_definitions(soup: BeautifulSoup) -> None:
             if (isinstance(child, Tag) and child.name not in {"dt", "dd", "div"})
             or (isinstance(child, NavigableString) and child.strip())
         )
-        blocks = listed.find(["pre", "table", "ul", "ol", "blockquote", *_HEADINGS]) or _nested(
+        blocks = listed.find(["pre", "table", "ul", "ol", "blockquote", *HEADINGS]) or _nested(
             listed
         )
         if blocks is None and listed.find("dt") and next(strangers, None) is None:
@@ -418,7 +417,7 @@ def _resolve_links(soup: BeautifulSoup, base: str) -> None:
         address = _address(str(link.get("href") or ""), base)
         document, fragment, _ = address.partition("#")
         inside = bool(fragment) and document == page
-        bare = link.find(_BLOCKS) is not None or link.find_parent([*_HEADINGS, "pre"]) is not None
+        bare = link.find(_BLOCKS) is not None or link.find_parent([*HEADINGS, "pre"]) is not None
         if not address or inside or bare or not link.get_text(strip=True):
             link.unwrap()
         else:
@@ -435,7 +434,7 @@ def _flatten_inline(soup: BeautifulSoup) -> None:
         struck.name = "s"
     for tag in soup.find_all(_CODE):
         tag.name = "code"
-        if tag.find_parent(["code", "pre", *_HEADINGS]) or not tag.get_text(strip=True):
+        if tag.find_parent(["code", "pre", *HEADINGS]) or not tag.get_text(strip=True):
             tag.unwrap()
     for tag in soup.find_all("br"):
         if tag.find_parent(list(_ONE_LINE)):

@@ -12,6 +12,8 @@ from typing import Any
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, PreformattedString, ResultSet, Tag
 
+HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+"""Names of elements, as searches take them."""
 _SECTIONS = frozenset({"div", "section", "article", "main", "header", "form", "fieldset", "center"})
 # By these docling knows forms and what is not seen.
 _OWN_LOOK = frozenset({"style", "hidden", "aria-hidden"})
@@ -19,8 +21,8 @@ _OWN_CLASSES = frozenset({
     "checkbox", "checkbox-box", "checkbox-container", "checkbox-input", "checkbox-item",
     "checkbox-label", "checkbox-option", "form_region", "info-text", "option",
 })  # fmt: skip
-_BEGINNINGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
-_BLOCKS = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre"]
+_BEGINNINGS = frozenset({"p", *HEADINGS})
+_BLOCKS = ["p", *HEADINGS, "table", "ul", "ol", "dl", "pre"]
 
 
 class _Searched(Tag):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernel.language import ACCEPTED, UNKNOWN, _label, detect, identify, prose
 from kernel.language.bosnian import Traits, reads_bosnian
 from kernel.language.guess import Guess
-from kernel.language.lexicon import evidence
+from kernel.language.lexicon import kinds, weighed
 
 SENTENCES = {
     "en": "The committee will publish its report before the end of the month and invite comments.",
@@ -259,6 +259,10 @@ NEIGHBOURS = {
 def test_croatian_is_told_from_serbian_in_latin_script(code: str, text: str) -> None:
     assert detect(text).code == code
     assert detect(text.upper()).code == code
+
+
+def evidence(text: str) -> float:
+    return weighed(kinds(text))
 
 
 def test_words_of_one_dictionary_are_evidence_for_it() -> None:
