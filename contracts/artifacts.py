@@ -2,16 +2,10 @@
 
 from bisect import bisect_right
 from itertools import takewhile
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.events import Reading, Sha256
-
-HiddenKind = Literal[
-    "comment", "invisible-style", "off-page", "zero-size", "background-colour", "metadata",
-    "alt-text", "notes", "tracked-change", "script", "attribute",
-]  # fmt: skip
+from contracts.events import HiddenKind, Reading, Sha256
 
 
 class Artifact(BaseModel):

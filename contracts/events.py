@@ -19,6 +19,11 @@ Via = Literal["upload", "text", "dropzone", "url", "watch", "crawl", "attachment
 Chunking = Literal["heading", "paragraph"]
 Verdict = Literal["clean", "quarantine", "block"]
 Severity = Literal["low", "medium", "high"]
+HiddenKind = Literal[
+    "comment", "invisible-style", "off-page", "zero-size", "background-colour", "metadata",
+    "alt-text", "notes", "tracked-change", "script", "attribute",
+]  # fmt: skip
+"""What makes a reader not see a text."""
 
 
 class Fact(BaseModel):
@@ -112,13 +117,21 @@ class Parsed(Event):
 
 
 class Finding(Part):
-    """One hit of one rule; byte offsets into the scanned Markdown, -1 in hidden text."""
+    """One hit of one rule in a text: bytes `[byte_start, byte_end)` of it.
+
+    The text is the scanned Markdown, or, where `hidden` is set, the hidden text number
+    `hidden_index` of what was scanned (verdicts of before 2026-12 say -1 and no number there).
+    `decoded` are the encodings that hid the words, outermost first: the bytes are the encoded ones.
+    """
 
     rule: str
     severity: Severity
     byte_start: int
     byte_end: int
     count: int = 1
+    hidden: HiddenKind | None = None
+    hidden_index: int | None = None
+    decoded: tuple[str, ...] = ()
 
 
 class ScanVerdict(Event):
