@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 def judge(text: str) -> ScanResult:
     """The verdict on a bare text."""
-    return scan(text, (), "", default_ruleset())
+    return scan(text, (), default_ruleset())
 
 
 def rows(path: Path) -> Iterator[Row]:

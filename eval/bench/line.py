@@ -35,6 +35,7 @@ from services.indexer.chunker import Cut, cut
 from services.indexer.index import slices
 from services.scanner.domain import scan
 from services.scanner.ruleset import default_ruleset
+from services.scanner.texts import hidden_of, hidden_of_meta
 from tests.stack import Stack
 
 COUNT = 60
@@ -124,9 +125,9 @@ async def _one(
     """One document through the functions of the line."""
     with await cell.parse(*path) as outcome:
         parsed = outcome.document
-    scan(parsed.markdown, parsed.hidden, parsed.meta.title, default_ruleset())
+    scan(parsed.markdown, hidden_of(parsed), default_ruleset())
     body, meta, _ = canonical(parsed, path[0].stem)
-    scan(body, (), meta.title, default_ruleset())
+    scan(body, hidden_of_meta(meta), default_ruleset())
     source_id = f"{abs(hash(path[0].name)):064x}"
     chunks = cut(body, meta.title, source_id, meta.language, options)
     texts = [

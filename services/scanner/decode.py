@@ -44,12 +44,14 @@ Gate = Literal[
 class Decoded:
     """What the `span` of the source says when it is decoded; None where the limits end the search.
 
-    `hiding`: nobody encodes prose like this for honest transport.
+    `hiding`: nobody encodes prose like this for honest transport. `names`: of the encodings,
+    outermost first.
     """
 
     span: tuple[int, int]
     text: str | None
     hiding: bool
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,17 @@ class _Budget:
 def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
     gates = _open_gates(text)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
+        name = (scheme.name,)
         for span in scheme.places(text):
             for plain in _plain(scheme, text[slice(*span)]):
                 if not scheme.margin and (depth == 0 or not budget.take(len(plain))):
-                    yield Decoded(span, None, hiding=True)
+                    yield Decoded(span, None, True, name)
                     return
                 if depth > 0:
-                    yield Decoded(span, plain, scheme.hiding)
+                    yield Decoded(span, plain, scheme.hiding, name)
                     for deeper in _layers(plain, depth - 1, budget):
-                        yield Decoded(span, deeper.text, scheme.hiding or deeper.hiding)
+                        hiding = scheme.hiding or deeper.hiding
+                        yield Decoded(span, deeper.text, hiding, name + deeper.names)
 
 
 def _open_gates(text: str) -> frozenset[Gate]:

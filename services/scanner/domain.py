@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from math import prod
 
 from contracts.artifacts import HiddenText
-from contracts.events import Finding, Severity, Verdict
+from contracts.events import Finding, HiddenKind, Severity, Verdict
 from services.scanner.decode import Decoded, decoded
 from services.scanner.detectors import DETECTORS, STRANGE, Quotes, Span, hidden_spans, inside
 from services.scanner.normalise import (
@@ -44,13 +44,23 @@ _COVERT = {"comment", "invisible-style", "off-page", "zero-size", "background-co
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One place where one rule fires; character offsets into its text, -1 in hidden text."""
+    """One place where one rule fires: characters [start, end) of its text.
+
+    `hidden` is the number of the hidden text that it is in; `decoded` as in `Finding`.
+    """
 
     rule: Rule
     severity: Severity
     start: int
     end: int
     softened: bool = False
+    hidden: int | None = None
+    decoded: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Where it is, to sort by: the text first, then the hidden texts."""
+        return (-1 if self.hidden is None else self.hidden, self.start, self.end)
 
 
 @dataclass(frozen=True)
@@ -62,24 +72,38 @@ class ScanResult:
     findings: tuple[Finding, ...]
 
 
-def scan(text: str, hidden: Sequence[HiddenText], title: str, ruleset: Ruleset) -> ScanResult:
+LearnedSpan = tuple[int | None, int, int]
+"""Number of the hidden text (None: the text itself), first and last character of a passage."""
+
+
+def scan(
+    text: str,
+    hidden: Sequence[HiddenText],
+    ruleset: Ruleset,
+    learned: Sequence[LearnedSpan] = (),
+) -> ScanResult:
     """Judge a document.
 
     Args:
         text: the Markdown; byte offsets of findings point into its UTF-8 form.
-        hidden: what a reader does not see, and the fields of the meta; findings there are at -1.
-        title: scanned like hidden text.
+        hidden: what a reader does not see, and the meta; as `texts.hidden_of` gives it.
         ruleset: the tables.
+        learned: passages that the learned layer takes for orders; they never block.
     """
     hits = list(_body_hits(text, ruleset))
-    for item in (HiddenText(kind="metadata", text=title), *hidden):
-        covert = item.kind in _COVERT
-        for hit in _text_hits(item.text, ruleset, covert=covert):
-            hits.append(replace(hit, start=-1, end=-1))
-        if covert:
-            hits += _addressed(item.text, -1, -1, ruleset)
+    for number, item in enumerate(hidden):
+        hits += (replace(hit, hidden=number) for hit in _hidden_hits(item, ruleset))
+    rule = ruleset.rules["learned.instruction"]
+    hits += (Hit(rule, rule.severity, start, end, hidden=at) for at, start, end in learned)
     hits += _clusters(hits, ruleset)
-    return _judge(hits, text, ruleset)
+    return _judge(hits, text, hidden, ruleset)
+
+
+def _hidden_hits(item: HiddenText, ruleset: Ruleset) -> Iterator[Hit]:
+    covert = item.kind in _COVERT
+    yield from _text_hits(item.text, ruleset, covert=covert)
+    if covert:
+        yield from _addressed(item.text, 0, len(item.text), ruleset)
 
 
 def _body_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
@@ -135,7 +159,7 @@ def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
     """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
     if passage.text is None:
         rule = ruleset.rules["encoded.beyond-limits"]
-        yield Hit(rule, rule.severity, *passage.span)
+        yield Hit(rule, rule.severity, *passage.span, decoded=passage.names)
         return
     inner = min(_windows(passage.text, ruleset), key=lambda h: _RANK[h.severity], default=None)
     if inner is None:
@@ -144,8 +168,10 @@ def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
     if passage.hiding:
         rule = ruleset.rules["encoded.instruction"]
         severity = _UP[severity]
-        yield Hit(rule, rule.severity if severity == "high" else "medium", *passage.span)
-    yield replace(inner, severity=severity, start=passage.span[0], end=passage.span[1])
+        level: Severity = rule.severity if severity == "high" else "medium"
+        yield Hit(rule, level, *passage.span, decoded=passage.names)
+    start, end = passage.span
+    yield replace(inner, severity=severity, start=start, end=end, decoded=passage.names)
 
 
 def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
@@ -235,20 +261,22 @@ def _clusters(hits: Sequence[Hit], ruleset: Ruleset) -> list[Hit]:
     rule = ruleset.rules["override.several-signs"]
     mild = sorted(
         (h for h in hits if h.severity == "low" and not h.softened and h.rule.kind in _SPOKEN),
-        key=lambda h: h.start,
+        key=lambda h: h.place,
     )
     near = ruleset.scoring.near
     return [
-        Hit(rule, rule.severity, a.start, b.end)
+        Hit(rule, rule.severity, a.start, b.end, hidden=a.hidden)
         for a, b in pairwise(mild)
-        if a.rule.family != b.rule.family and 0 <= b.start - a.end <= near and a.start >= 0
+        if a.hidden == b.hidden and a.rule.family != b.rule.family and 0 <= b.start - a.end <= near
     ]
 
 
 _SPOKEN = {"override", "role-play", "tool-bait", "exfiltration"}
 
 
-def _judge(hits: Sequence[Hit], text: str, ruleset: Ruleset) -> ScanResult:
+def _judge(
+    hits: Sequence[Hit], text: str, hidden: Sequence[HiddenText], ruleset: Ruleset
+) -> ScanResult:
     score = _score(hits, ruleset.scoring)
     severities = {h.severity for h in hits if h.rule.kind != "spam"}
     verdict: Verdict = "clean"
@@ -256,22 +284,25 @@ def _judge(hits: Sequence[Hit], text: str, ruleset: Ruleset) -> ScanResult:
         verdict = "block"
     elif "medium" in severities or score >= ruleset.scoring.quarantine:
         verdict = "quarantine"
-    return ScanResult(verdict, round(score, 4), _findings(hits, text))
+    return ScanResult(verdict, round(score, 4), _findings(hits, text, hidden))
 
 
 def _score(hits: Sequence[Hit], scoring: Scoring) -> float:
     """0 to 1: how unlikely it is that all signs are harmless; each family counts by its worst hit.
 
-    Softened signs and spam together stay below the threshold of a block.
+    Softened signs, spam and what was learned stay together below the threshold of a block.
     """
     certain: dict[str, float] = {}
     doubtful: dict[str, float] = {}
     for hit in hits:
-        side = doubtful if hit.softened or hit.rule.kind == "spam" else certain
+        side = doubtful if hit.softened or hit.rule.kind in _UNSURE else certain
         weight = _weight(hit, scoring)
         side[hit.rule.family] = max(weight, side.get(hit.rule.family, 0.0))
     hard = _any_of(certain.values())
     return max(hard, min(_any_of((hard, *doubtful.values())), scoring.block - 0.01))
+
+
+_UNSURE = {"spam", "learned"}
 
 
 def _weight(hit: Hit, scoring: Scoring) -> float:
@@ -287,9 +318,11 @@ def _any_of(chances: Iterable[float]) -> float:
     return 1.0 - prod(1.0 - chance for chance in chances)
 
 
-def _findings(hits: Sequence[Hit], text: str) -> tuple[Finding, ...]:
+def _findings(hits: Sequence[Hit], text: str, hidden: Sequence[HiddenText]) -> tuple[Finding, ...]:
     """Findings with byte offsets, worst first; what is too much is counted on its rule's first."""
-    ranked = sorted(set(hits), key=lambda h: (_RANK[h.severity], h.start, h.end, h.rule.id))
+    ranked = sorted(
+        set(hits), key=lambda h: (_RANK[h.severity], h.place, h.rule.id, h.decoded, h.softened)
+    )
     firsts: dict[tuple[str, Severity], int] = {}
     for position, hit in enumerate(ranked):
         firsts.setdefault((hit.rule.id, hit.severity), position)
@@ -298,24 +331,44 @@ def _findings(hits: Sequence[Hit], text: str) -> tuple[Finding, ...]:
     kept = sorted([*firsts.values(), *others][:MAX_FINDINGS])
     cut = set(range(len(ranked))) - set(kept)
     dropped = Counter(firsts[ranked[p].rule.id, ranked[p].severity] for p in cut)
-    offsets = _byte_offsets(text, {o for p in kept for o in (ranked[p].start, ranked[p].end)})
-    return tuple(
-        Finding(
-            rule=ranked[p].rule.id,
-            severity=ranked[p].severity,
-            byte_start=offsets[ranked[p].start],
-            byte_end=offsets[ranked[p].end],
-            count=1 + dropped[p],
-        )
-        for p in kept
+    offsets = _byte_offsets([ranked[p] for p in kept], text, hidden)
+    return tuple(_finding(ranked[p], 1 + dropped[p], offsets, hidden) for p in kept)
+
+
+def _finding(
+    hit: Hit, count: int, offsets: dict[int | None, dict[int, int]], hidden: Sequence[HiddenText]
+) -> Finding:
+    kind: HiddenKind | None = None if hit.hidden is None else hidden[hit.hidden].kind
+    return Finding(
+        rule=hit.rule.id,
+        severity=hit.severity,
+        byte_start=offsets[hit.hidden][hit.start],
+        byte_end=offsets[hit.hidden][hit.end],
+        count=count,
+        hidden=kind,
+        hidden_index=hit.hidden,
+        decoded=hit.decoded,
     )
 
 
-def _byte_offsets(text: str, characters: set[int]) -> dict[int, int]:
-    """UTF-8 offset of each character offset, in one pass over the text; -1 stays -1."""
-    offsets = {-1: -1}
+def _byte_offsets(
+    hits: Sequence[Hit], text: str, hidden: Sequence[HiddenText]
+) -> dict[int | None, dict[int, int]]:
+    """By the number of the text: the UTF-8 offset of each character offset of its hits."""
+    wanted: dict[int | None, set[int]] = {}
+    for hit in hits:
+        wanted.setdefault(hit.hidden, set()).update((hit.start, hit.end))
+    return {
+        number: _offsets_in(text if number is None else hidden[number].text, characters)
+        for number, characters in wanted.items()
+    }
+
+
+def _offsets_in(text: str, characters: set[int]) -> dict[int, int]:
+    """The same for one text, in one pass over it."""
+    offsets: dict[int, int] = {}
     at = total = 0
-    for position in sorted(characters - {-1}):
+    for position in sorted(characters):
         total += len(text[at:position].encode("utf-8", "surrogatepass"))
         offsets[position], at = total, position
     return offsets

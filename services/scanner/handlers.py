@@ -22,6 +22,7 @@ from kernel.large import OneLarge
 from kernel.parsed import load
 from services.scanner.domain import ScanResult, scan
 from services.scanner.ruleset import Ruleset, default_ruleset
+from services.scanner.texts import hidden_of, hidden_of_meta
 
 
 class Reads(Protocol):
@@ -42,8 +43,7 @@ async def on_parsed(
     try:
         async with large.turn(await _size(blobs, event.parsed_sha256)):
             parsed = await _parse(blobs, event.parsed_sha256)
-            hidden = (*parsed.hidden, *_fields(parsed.meta))
-            result = await _judged(parsed.markdown, hidden, parsed.meta.title)
+            result = await _judged(parsed.markdown, hidden_of(parsed))
     except Refusal as refusal:
         return [_failed(event, refusal)]
     trusted = (await received(event)).trusted
@@ -58,7 +58,7 @@ async def on_converted(
         async with large.turn(event.body_bytes):
             body = (await _read(blobs, event.body_sha256)).decode()
             meta = BodyMeta.model_validate_json(await _read(blobs, event.meta_sha256))
-            result = await _judged(body, _fields(meta), meta.title)
+            result = await _judged(body, hidden_of_meta(meta))
     except Refusal as refusal:
         return [_failed(event, refusal)]
     trusted = (await received(event)).trusted
@@ -126,15 +126,10 @@ def _changed() -> Refusal:
     return Refusal("text-changed", "the stored text is not the one that was announced")
 
 
-def _fields(meta: BodyMeta) -> tuple[HiddenText, ...]:
-    values = (meta.author, meta.publication, meta.date)
-    return tuple(HiddenText(kind="metadata", text=v) for v in values if v)
-
-
-async def _judged(text: str, hidden: Sequence[HiddenText], title: str) -> ScanResult:
+async def _judged(text: str, hidden: Sequence[HiddenText]) -> ScanResult:
     """Scanned in a thread, so that the heartbeat of the delivery goes on."""
     ruleset: Ruleset = await asyncio.to_thread(default_ruleset)
-    return await asyncio.to_thread(scan, text, hidden, title, ruleset)
+    return await asyncio.to_thread(scan, text, hidden, ruleset)
 
 
 def _verdict(event: Event, result: ScanResult, trusted: bool, **about: object) -> ScanVerdict:

@@ -20,8 +20,9 @@ from contracts.events import Severity
 from services.scanner.normalise import STEM, fold
 
 Kind = Literal[
-    "override", "role-play", "tool-bait", "exfiltration", "hidden", "unicode", "encoded", "spam"
-]
+    "override", "role-play", "tool-bait", "exfiltration",
+    "hidden", "unicode", "encoded", "spam", "learned",
+]  # fmt: skip
 FOLDER = Path(__file__).parent / "rules"
 
 _WORD = r"[^\W_]"

@@ -82,7 +82,7 @@ TRANSPARENT: dict[str, Callable[[str], str]] = {
 
 def verdict(hidden: str) -> str:
     prose = "The committee met in spring and agreed on the plan."
-    return scan(f"{prose}\n\n{hidden}\n\n{prose}", (), "", default_ruleset()).verdict
+    return scan(f"{prose}\n\n{hidden}\n\n{prose}", (), default_ruleset()).verdict
 
 
 @pytest.mark.parametrize("way", HIDING)
@@ -123,15 +123,22 @@ def test_a_mild_phrase_that_is_hidden_is_no_longer_mild() -> None:
     ],
 )
 def test_what_is_encoded_honestly_is_clean(text: str) -> None:
-    result = scan(text, (), "", default_ruleset())
+    result = scan(text, (), default_ruleset())
     assert (result.verdict, result.findings) == ("clean", ())
 
 
 def test_an_encoded_finding_points_at_the_encoded_passage() -> None:
     packed = b64(ORDER.encode())
     text = f"Жук {packed} жук"
-    finding = scan(text, (), "", default_ruleset()).findings[0]
+    finding = scan(text, (), default_ruleset()).findings[0]
     assert text.encode()[finding.byte_start : finding.byte_end].decode() == packed
+    assert finding.decoded == ("base64",)
+
+
+def test_a_finding_names_its_encodings_from_the_outside_in() -> None:
+    packed = b64(ORDER.encode().hex().encode())
+    findings = scan(f"jug {packed} jug", (), default_ruleset()).findings
+    assert {f.decoded for f in findings} == {("base64", "hex")}
 
 
 def sizes(text: str) -> list[int | None]:

@@ -22,7 +22,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def verdict(text: str) -> str:
-    return scan(text, (), "", default_ruleset()).verdict
+    return scan(text, (), default_ruleset()).verdict
 
 
 def test_long_laws_pass_as_clean() -> None:

@@ -13,10 +13,14 @@ LANGUAGES = ("en", "de", "ru", "bg", "sr", "mk", "hr", "sl")
 
 
 def found(text: str) -> set[str]:
-    return {finding.rule for finding in scan(text, (), "", default_ruleset()).findings}
+    return {finding.rule for finding in scan(text, (), default_ruleset()).findings}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+SAID = [rule for rule in RULES if rule.kind != "learned"]
+"""Rules that need no model: those of the learned layer are tested with it."""
+
+
+@pytest.mark.parametrize("rule", SAID, ids=lambda rule: rule.id)
 def test_a_rule_fires_on_its_positive_example(rule: Rule) -> None:
     assert rule.id in found(rule.positive)
 
@@ -28,7 +32,7 @@ def test_a_rule_is_silent_on_its_negative_example(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_negative_example_is_clean_on_the_whole(rule: Rule) -> None:
-    assert scan(rule.negative, (), "", default_ruleset()).verdict == "clean"
+    assert scan(rule.negative, (), default_ruleset()).verdict == "clean"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -46,7 +50,7 @@ def test_every_accepted_language_has_the_full_set(language: str, name: str) -> N
 def test_every_kind_has_rules() -> None:
     kinds = Counter(rule.kind for rule in RULES)
     spoken = {"override", "role-play", "tool-bait", "exfiltration"}
-    assert set(kinds) == spoken | {"hidden", "unicode", "encoded", "spam"}
+    assert set(kinds) == spoken | {"hidden", "unicode", "encoded", "spam", "learned"}
 
 
 def test_high_is_only_what_the_product_promises() -> None:
@@ -105,6 +109,7 @@ def kinds_table() -> str:
         "unicode": "reading direction, invisible characters, look-alikes",
         "encoded": "a phrase of the other kinds in base64, hex and so on",
         "spam": "selling phrases, repetition, links, stuffed words",
+        "learned": "passages that read like orders to a model, whatever their words",
     }
     rows = ["| kind | rules | severities | looks for |", "|---|---|---|---|"]
     for kind, purpose in purposes.items():
