@@ -1,5 +1,8 @@
 """The rule tables in `rules/*.toml`: read, checked and compiled once.
 
+A row with `examples` (language = [positive, negative]) stands for one rule in each of these
+languages: the same `patterns` over each language's word lists, and those of its own in `also`.
+
 A phrase pattern is a row of words and signs: `word`, `stem*`, `{group}` (one entry of a word list),
 `{group}?` (may be missing), `~3` (up to three other words), `:` (a colon follows directly),
 `,` (a mark that ends a clause follows); a leading `^` wants the beginning of a sentence.
@@ -162,8 +165,29 @@ Words = dict[str, tuple[str, ...]]
 
 def _rules(table: dict[str, Any]) -> Iterator[tuple[Rule, Words]]:
     for row in table["rule"]:
-        rule = Rule.model_validate({"kind": table["kind"], **row})
-        yield rule, _vocabulary(table.get("words", {}), rule.language)
+        for single in _by_language(row):
+            rule = Rule.model_validate({"kind": table["kind"], **single})
+            yield rule, _vocabulary(table.get("words", {}), rule.language)
+
+
+def _by_language(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One row as it is, or one a language of its `examples`: `a.sign` becomes `a.en.sign`."""
+    row = dict(row)
+    examples, also = row.pop("examples", None), row.pop("also", {})
+    if examples is None:
+        yield row
+        return
+    if spare := set(also) - set(examples):
+        raise ValueError(f"{row['id']}: patterns but no examples in {sorted(spare)}")
+    family, _, sign = row["id"].rpartition(".")
+    for language, (positive, negative) in examples.items():
+        yield row | {
+            "id": f"{family}.{language}.{sign}",
+            "language": language,
+            "patterns": [*row.get("patterns", ()), *also.get(language, ())],
+            "positive": positive,
+            "negative": negative,
+        }
 
 
 def _vocabulary(words: dict[str, dict[str, list[str]]], language: str) -> Words:
