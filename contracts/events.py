@@ -138,6 +138,8 @@ class ScanVerdict(Event):
     """The scanner's judgement of one exact text: `text_sha256` names the scanned blob.
 
     `subject` parsed: a `ParsedDocument`; converted: a body, judged with its `meta_sha256`.
+    `rescan`: it is about a stored text, which leaves the index; `lowered`: the rules say block, and
+    a person decides all the same, for what was indexed is not deleted by a new rule.
     """
 
     subject: ScanSubject
@@ -148,6 +150,8 @@ class ScanVerdict(Event):
     findings: tuple[Finding, ...] = ()
     ruleset: str
     bypassed: bool = False
+    rescan: Id | None = None
+    lowered: bool = False
 
 
 class Converted(Event):
@@ -273,6 +277,82 @@ class ProjectConfigured(Fact):
     actor: str
 
 
+class Rescan(Fact):
+    """A fact about the re-scans of a project: its stored texts, judged by other rules."""
+
+    rescan_id: Id
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: one a project, so that one re-scan at a time is open."""
+        return f"rescans-{self.project}"
+
+
+class RescanStarted(Rescan):
+    """All texts of versions received before this are to be judged by the rules `ruleset`.
+
+    `receipts`: how many receipts the project has; a version that was tried again has several.
+    """
+
+    ruleset: str
+    receipts: int = Field(ge=0)
+    actor: str
+
+
+KeptCode = Literal["released", "trusted", "text-missing", "text-changed", "text-unreadable"]
+"""Why a text stays in the index: a person released it, or its sender is trusted, in spite of a hit;
+or it could not be judged."""
+
+
+class Kept(Part):
+    """A version that a re-scan left where it is, though it is not clean."""
+
+    version_id: Id
+    document_id: Id
+    code: KeptCode
+    rules: tuple[str, ...] = ()
+
+
+class RescanCounts(Part):
+    """Versions that a re-scan has reached: `looked` is the sum of all but `lowered`.
+
+    `quarantined` left the index (of them `lowered` would be blocked as new documents); `kept` are
+    counted by their code; `known` were judged by these rules already; of `absent` ones nothing is
+    in the index or on its way there.
+    """
+
+    looked: int = Field(0, ge=0)
+    clean: int = Field(0, ge=0)
+    quarantined: int = Field(0, ge=0)
+    lowered: int = Field(0, ge=0)
+    known: int = Field(0, ge=0)
+    absent: int = Field(0, ge=0)
+    kept: dict[KeptCode, int] = {}
+
+
+class RescanAdvanced(Rescan):
+    """A re-scan came on: receipts up to the log position `cursor` are done.
+
+    `counts` are of the whole re-scan, `kept` and `seconds` (of work) of what was done since the
+    last such event.
+    """
+
+    cursor: int = Field(ge=0)
+    receipts: int = Field(ge=0)
+    counts: RescanCounts
+    kept: tuple[Kept, ...] = Field((), max_length=1000)
+    seconds: float = Field(ge=0)
+
+
+class RescanFinished(Rescan):
+    """A re-scan is over: to its end, cancelled, or replaced by one with other rules."""
+
+    outcome: Literal["finished", "cancelled", "replaced"]
+    counts: RescanCounts
+    seconds: float = Field(ge=0)
+    actor: str
+
+
 class Failed(Event):
     """The version cannot go on at `stage`. `code` is a stable problem type."""
 
@@ -287,6 +367,7 @@ EVENTS: dict[str, type[Fact]] = {
     for cls in (
         DocumentReceived, Parsed, ScanVerdict, Converted, Chunked, Indexed, Superseded,
         Reinstated, Released, Rejected, Erased, AttachmentsReceived, Failed, ProjectConfigured,
+        RescanStarted, RescanAdvanced, RescanFinished,
     )
 }  # fmt: skip
 """Current shape of every event, by its type name."""

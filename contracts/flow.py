@@ -18,11 +18,14 @@ from contracts.events import (
     Reinstated,
     Rejected,
     Released,
+    RescanAdvanced,
+    RescanFinished,
+    RescanStarted,
     ScanVerdict,
     Superseded,
 )
 
-Marker = Literal["HTTP", "ANY"]
+Marker = Literal["HTTP", "ANY", "TASK"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Step:
     """When `consumes` happened, `service` acts, and one or more of `emits` follow.
 
     `HTTP`: a person's request. `ANY`: the service reads the whole log in order (a projection).
+    `TASK`: it works in the background on what the log says is open.
     """
 
     consumes: type[Event] | Marker
@@ -50,7 +54,12 @@ FLOW: tuple[Step, ...] = (
     Step(ScanVerdict, "converter", (Converted, Failed), "a clean parse becomes canonical Markdown"),
     Step(Released, "converter", (Converted, Failed), "so does a parse that a person released"),
     Step(Converted, "scanner", (ScanVerdict, Failed), "second scan: the exact text to be indexed"),
-    Step(ScanVerdict, "indexer", (Chunked, Failed), "a clean body is cut into passages"),
+    Step(
+        ScanVerdict,
+        "indexer",
+        (Chunked, Failed),
+        "a clean body is cut into passages; a text that a re-scan hit leaves both indexes",
+    ),
     Step(Released, "indexer", (Chunked, Failed), "so is a body that a person released"),
     Step(Chunked, "indexer", (Indexed, Failed), "passages go to the keyword and vector index"),
     Step(Indexed, "ingest", (Superseded, Failed), "valid time of the document's versions settled"),
@@ -68,6 +77,18 @@ FLOW: tuple[Step, ...] = (
     ),
     Step(Erased, "ingest", (Failed,), "bytes and text of an erased version are deleted"),
     Step("HTTP", "scanner", (Released, Rejected), "a person reviews what is in quarantine"),
+    Step(
+        "HTTP",
+        "scanner",
+        (RescanStarted, RescanFinished),
+        "an administrator has stored texts judged by new rules, or cancels that",
+    ),
+    Step(
+        "TASK",
+        "scanner",
+        (ScanVerdict, RescanAdvanced, RescanStarted, RescanFinished),
+        "a re-scan: hits among stored texts",
+    ),
     Step(Superseded, "indexer", (Failed,), "new validity reaches the vector payload"),
     Step(Reinstated, "indexer", (Failed,), "so does a reinstatement"),
     Step(Erased, "indexer", (Failed,), "an erased version leaves both indexes"),
@@ -103,6 +124,13 @@ def handler_name(consumes: type[Event]) -> str:
     return f"on_{kebab(consumes.__name__).replace('-', '_')}"
 
 
+_MARKED: dict[Marker, str] = {
+    "HTTP": "*(a request)*",
+    "ANY": "*(every event)*",
+    "TASK": "*(in the background)*",
+}
+
+
 def table() -> str:
     """The flow as a Markdown table, for README and docs."""
     rows = [
@@ -110,9 +138,7 @@ def table() -> str:
         "|---|---|---|---|",
     ]
     for s in FLOW:
-        what = {"HTTP": "*(a request)*", "ANY": "*(every event)*"}.get(
-            s.consumes if isinstance(s.consumes, str) else "", ""
-        ) or f"`{s.consumes.__name__}`"  # type: ignore[union-attr]
+        what = _MARKED[s.consumes] if isinstance(s.consumes, str) else f"`{s.consumes.__name__}`"
         then = " · ".join(f"`{e.__name__}`" for e in s.emits) or "*(projection)*"
         rows.append(f"| {what} | {s.service} | {then} | {s.why} |")
     return "\n".join(rows)

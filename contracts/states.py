@@ -73,6 +73,20 @@ def status_after(event: Event) -> Status | None:
             return _PLAIN.get(type(event))
 
 
+def moves(status: Status | None, event: Event) -> bool:
+    """Does an event move a job that is in this state? Late steps of a service do not.
+
+    What waits for a person goes on by a person only: a text may be taken back while a service
+    works on it. What is erased stays so.
+    """
+    if status in ("blocked", "erased"):
+        return isinstance(event, Erased)
+    if status == "review":
+        late = isinstance(event, Parsed | Converted | Chunked | Indexed)
+        return not late and getattr(event, "verdict", "") != "clean"
+    return True
+
+
 _PLAIN: dict[type[Event], Status] = {
     DocumentReceived: "received",
     Parsed: "parsed",
