@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
@@ -102,15 +102,18 @@ def scan(
 def _hidden_hits(item: HiddenText, ruleset: Ruleset) -> Iterator[Hit]:
     covert = item.kind in _COVERT
     yield from _text_hits(item.text, ruleset, covert=covert)
+    yield from islice(_said_unseen(item.text, 0, ruleset), MAX_HITS)
     if covert:
         yield from _addressed(item.text, 0, len(item.text), ruleset)
 
 
 def _body_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     covered = hidden_spans(text)
+    quotes = Quotes(text) if covered else None
     for start, end in covered:
-        yield from _addressed(text[start:end], start, end, ruleset)
-    quotes: Quotes | None = None
+        if quotes is not None and not quotes.is_code(start, end):
+            yield from _addressed(text[start:end], start, end, ruleset)
+            yield from _said_unseen(text[start:end], start, ruleset)
     for hit in _text_hits(text, ruleset, covert=False):
         quotes = quotes or Quotes(text)
         yield _in_place(hit, covered, quotes)
@@ -134,6 +137,13 @@ def _addressed(text: str, start: int, end: int, ruleset: Ruleset) -> list[Hit]:
     if len(text) < 400_000 and expression.search(fold(text).text):
         return [Hit(rule, rule.severity, start, end)]
     return []
+
+
+def _said_unseen(text: str, start: int, ruleset: Ruleset) -> Iterator[Hit]:
+    """Orders that are harmless where everybody sees them, in a text that begins at `start`."""
+    for low in range(0, len(text), WINDOW):
+        view = fold(text[low : low + WINDOW + OVERLAP], start + low)
+        yield from _phrases(view, stems(view.text), ruleset, ruleset.hidden_phrases)
 
 
 def _text_hits(text: str, ruleset: Ruleset, *, covert: bool) -> Iterator[Hit]:
@@ -190,18 +200,23 @@ def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
 
 def _window_hits(source: Mapped, view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
     words = stems(view.text)
-    yield from _phrases(view, words, ruleset)
+    yield from _phrases(view, words, ruleset, ruleset.phrases)
     yield from _expressions(view, ruleset)
     for reading in readings(source, view, words):
-        yield from _phrases(reading, stems(reading.text), ruleset)
+        yield from _phrases(reading, stems(reading.text), ruleset, ruleset.phrases)
     for word in squeezed(view, words):
         yield from _squeezed(word, ruleset)
 
 
-def _phrases(view: Mapped, words: frozenset[str], ruleset: Ruleset) -> Iterator[Hit]:
+def _phrases(
+    view: Mapped,
+    words: frozenset[str],
+    ruleset: Ruleset,
+    phrases: Mapping[str, Sequence[Phrase]],
+) -> Iterator[Hit]:
     tried: set[int] = set()
-    for stem in words & ruleset.phrases.keys():
-        for phrase in ruleset.phrases[stem]:
+    for stem in words & phrases.keys():
+        for phrase in phrases[stem]:
             if id(phrase) not in tried and phrase.possible(words):
                 tried.add(id(phrase))
                 yield from _matches(phrase, view, words, ruleset)

@@ -116,6 +116,9 @@ class Ruleset:
     phrases: dict[str, tuple[Phrase, ...]] = field(repr=False)
     """By the beginning of their first word."""
 
+    hidden_phrases: dict[str, tuple[Phrase, ...]] = field(repr=False)
+    """Those that count only where a reader does not see them."""
+
     expressions: tuple[tuple[Rule, re.Pattern[str]], ...] = field(repr=False)
 
     def severity(self, rule_id: str) -> Severity:
@@ -142,20 +145,23 @@ def load(folder: Path) -> Ruleset:
     contexts = _contexts(tables.pop("contexts"))
     rules: dict[str, Rule] = {}
     phrases: dict[str, list[Phrase]] = {}
+    hidden_phrases: dict[str, list[Phrase]] = {}
     for table in tables.values():
         for rule, words in _rules(table):
             if rule.id in rules:
                 raise ValueError(f"two rules are called {rule.id}")
             rules[rule.id] = rule
+            table_of = hidden_phrases if rule.kind == "hidden" else phrases
             for phrase in (compile_phrase(rule, p, words) for p in _patterns(rule)):
                 for stem in phrase.needs[0]:
-                    phrases.setdefault(stem, []).append(phrase)
+                    table_of.setdefault(stem, []).append(phrase)
     return Ruleset(
         version=f"rules-{digest[:8]}",
         rules=rules,
         scoring=scoring,
         contexts=contexts,
         phrases={stem: tuple(found) for stem, found in phrases.items()},
+        hidden_phrases={stem: tuple(found) for stem, found in hidden_phrases.items()},
         expressions=tuple((r, re.compile(r.regex, re.M)) for r in rules.values() if r.regex),
     )
 
