@@ -68,7 +68,7 @@ def convert(
     FILE.md gets the front matter and the body, FILE.spans.json says where in the source each part
     of the body came from, attachments go to FILE.attachments/. Exit 0 only if all went well.
     """
-    found = list(_files(files))
+    found = list(files_in(files))
     if not found:
         raise CliError("nothing to convert", f"no file in {', '.join(map(str, files))}")
     if to is None and (len(found) != 1 or json_):
@@ -79,7 +79,7 @@ def convert(
     raise typer.Exit(0 if all(row.ok for row in done) else 1)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+def files_in(paths: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     """Each file with its place below the output folder."""
     for path in paths:
         if path.is_dir():
@@ -155,12 +155,13 @@ async def _converter(*, check_language: bool) -> AsyncIterator["_Converter"]:
     from services.converter.cell import ParseCell
     from services.converter.language import Policy
 
-    settings = _settings()
+    settings = settings_of_converter()
     async with ParseCell(settings) as cell:
         yield _Converter(cell, Policy(settings.accepted, check_language))
 
 
-def _settings() -> "ConverterSettings":
+def settings_of_converter() -> "ConverterSettings":
+    """What the environment says; a `CliError` names the variable that cannot be used."""
     from pydantic import ValidationError
 
     from services.converter.settings import ConverterSettings
@@ -233,8 +234,8 @@ class _Converter:
         made: _Made | None = None
         with contextlib.ExitStack() as kept:
             try:
-                readable = kept.enter_context(_readable(path))
-                made = await self._make(row, readable, path, kept)
+                opened = kept.enter_context(readable(path))
+                made = await self._make(row, opened, path, kept)
                 row.ok = True
             except Refusal as refusal:
                 row.code, row.reason = refusal.code, refusal.reason
@@ -301,7 +302,7 @@ def _written(name: str) -> tuple[str, str, str]:
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[Path]:
+def readable(path: Path) -> Iterator[Path]:
     """A path that the child can open: standard input and pipes are copied first."""
     if path.is_file():
         yield path
