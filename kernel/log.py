@@ -262,14 +262,6 @@ class Log:
         rows = self._sql.users(self.pool, name=name)
         return [(r["document_id"], r["version_id"]) async for r in rows]
 
-    async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
-        """Did a scan judge exactly this text and meta clean, or a person release it?"""
-        return bool(
-            await self._sql.cleared(
-                self.pool, project=project, text_sha256=text_sha256, meta_sha256=meta_sha256
-            )
-        )
-
     async def identity_key(self) -> bytes:
         """Key of the HMAC behind document and version ids."""
         return bytes(await self._sql.identity_key(self.pool))

@@ -124,16 +124,6 @@ class MemoryLog:
         found = [e.event() for e in self.events if e.type == "DocumentReceived"]
         return [e for e in found if isinstance(e, DocumentReceived) and e.source_id == source_id]
 
-    async def cleared(self, project: str, text_sha256: str, meta_sha256: str) -> bool:
-        """As `Log.cleared`."""
-        return any(
-            e.project == project
-            and e.data.get("text_sha256") == text_sha256
-            and e.data.get("meta_sha256") == meta_sha256
-            and (e.type == "Released" or e.data.get("verdict") == "clean")
-            for e in self.events
-        )
-
     async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int:
         """As `Log.count_failure`."""
         key = (consumer, str(cause.event_id))

@@ -67,17 +67,6 @@ SELECT * FROM log.event
  WHERE stream_id = :stream_id AND type = 'DocumentReceived' AND data ->> 'version_id' = :version_id
  ORDER BY version DESC LIMIT 1;
 
--- name: cleared$
--- Was this exact text (and its meta) judged clean, or released by a person?
-SELECT EXISTS (
-  SELECT FROM log.event
-   WHERE data ->> 'text_sha256' = :text_sha256
-     AND data ->> 'meta_sha256' = :meta_sha256
-     AND project = :project
-     AND (type = 'Released' OR (type = 'ScanVerdict' AND data ->> 'verdict' = 'clean'))
-     AND type IN ('ScanVerdict', 'Released')
-);
-
 -- name: identity_key$
 -- Key of the id HMAC.
 SELECT key FROM log.identity;

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import structlog
+
 from contracts.artifacts import BodyMeta
 from contracts.events import (
     Chunked,
@@ -16,11 +18,16 @@ from contracts.events import (
     Superseded,
 )
 from kernel.blobs import Blobs, sha256
-from kernel.errors import KbError
-from kernel.log import Log
+from kernel.clearance import Texts, texts_of_version
+from kernel.errors import KbError, Retry
+from kernel.log import Decided, Log
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.index import Index
+
+logger = structlog.get_logger()
+SETTLES = 5.0
+"""Seconds until it is looked again whether an attempt under way has settled."""
 
 
 class NotCleared(KbError):
@@ -28,10 +35,17 @@ class NotCleared(KbError):
 
 
 async def on_scan_verdict(
-    event: ScanVerdict, *, blobs: Blobs, log: Log, cut_options: Cut
+    event: ScanVerdict, *, blobs: Blobs, log: Log, cut_options: Cut, index: Index
 ) -> list[Event]:
-    """`Chunked` for a body that the second scan found clean."""
-    if event.subject != "converted" or event.verdict != "clean":
+    """`Chunked` for a body that the second scan found clean.
+
+    A verdict against a text takes it out of both indexes, if it is there: rules that came later
+    found something in it.
+    """
+    if event.verdict != "clean":
+        await _withdraw(event, log, index)
+        return []
+    if event.subject != "converted":
         return []
     return await _chunk(event, blobs, log, cut_options)
 
@@ -43,11 +57,28 @@ async def on_released(event: Released, *, blobs: Blobs, log: Log, cut_options: C
     return await _chunk(event, blobs, log, cut_options)
 
 
+async def _withdraw(event: ScanVerdict, event_log: Log, index: Index) -> None:
+    """Take what is no longer cleared out of the index.
+
+    Raises:
+        Retry: another text of the version is being written at this moment; it may have lost
+            passages, so this is done again when it is in the log.
+    """
+    if (await texts_of_version(event_log, event)).cut is None:
+        return  # nothing of it was ever cut
+    texts = await index.restore(event)
+    if texts.searchable is None and texts.under_way:
+        raise Retry("another text of the version is being indexed", after=SETTLES)
+
+
 async def _chunk(
     event: ScanVerdict | Released, blobs: Blobs, log: Log, options: Cut
 ) -> list[Event]:
     body_sha256, meta_sha256 = event.text_sha256, event.meta_sha256 or ""
-    body, meta = await cleared_body(event, body_sha256, meta_sha256, blobs, log)
+    texts = await texts_of_version(log, event)
+    if _refused(texts, body_sha256, meta_sha256):
+        return []
+    body, meta = await _stored(body_sha256, meta_sha256, blobs)
     options = replace(options, chunking=(await project_settings(log, event.project)).chunking)
     chunks = await asyncio.to_thread(
         cut, body, meta.title, event.document_id, meta.language, options
@@ -56,34 +87,42 @@ async def _chunk(
         return [_failed(event, "empty-text", "no text is left to index")]
     made = manifest(body_sha256, meta.title, chunks, options.chunking)
     chunks_sha256 = await blobs.put(made.to_bytes())
-    return [
-        Chunked(
-            **event.ids,
-            body_sha256=body_sha256,
-            meta_sha256=meta_sha256,
-            chunks_sha256=chunks_sha256,
-            chunk_count=len(chunks),
-            chunker=CHUNKERS[options.chunking],
-        )
-    ]
+    chunked = Chunked(
+        **event.ids,
+        body_sha256=body_sha256,
+        meta_sha256=meta_sha256,
+        chunks_sha256=chunks_sha256,
+        chunk_count=len(chunks),
+        chunker=CHUNKERS[options.chunking],
+    )
+    return Decided([chunked], texts.at)
 
 
 async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) -> list[Event]:
-    """`Indexed`: every passage is in both indexes, bytes checked, vectors from the cache or new."""
-    await cleared_body(event, event.body_sha256, event.meta_sha256, blobs, log)
+    """`Indexed`: every passage is in both indexes, bytes checked, vectors from the cache or new.
+
+    Nothing, if the text was taken back meanwhile: it is looked again after the write, and the
+    event is recorded only while no other fact about the version came.
+    """
+    if _refused(await texts_of_version(log, event), event.body_sha256, event.meta_sha256):
+        return []
+    await _stored(event.body_sha256, event.meta_sha256, blobs)
     received = await log.received(event)
     written = await index.write(event, received.valid_from)
-    return [
-        Indexed(
-            **event.ids,
-            body_sha256=event.body_sha256,
-            chunks_sha256=event.chunks_sha256,
-            chunk_count=event.chunk_count,
-            embedder=index.embedder.model_id,
-            embedded=written.embedded,
-            reused=written.reused,
-        )
-    ]
+    texts = await texts_of_version(log, event)
+    if _refused(texts, event.body_sha256, event.meta_sha256):
+        await index.restore(event)
+        return []
+    indexed = Indexed(
+        **event.ids,
+        body_sha256=event.body_sha256,
+        chunks_sha256=event.chunks_sha256,
+        chunk_count=event.chunk_count,
+        embedder=index.embedder.model_id,
+        embedded=written.embedded,
+        reused=written.reused,
+    )
+    return Decided([indexed], texts.at)
 
 
 async def on_superseded(event: Superseded, *, index: Index) -> list[Event]:
@@ -110,17 +149,26 @@ async def take_back(event: Event, index: Index) -> None:
         await index.restore(event)
 
 
-async def cleared_body(
-    event: Event, body_sha256: str, meta_sha256: str, blobs: Blobs, log: Log
-) -> tuple[str, BodyMeta]:
+def _refused(texts: Texts, body_sha256: str, meta_sha256: str) -> bool:
+    """Was exactly this text cleared, and then taken back by a newer verdict?
+
+    Raises:
+        NotCleared: it was never cleared: no clean verdict and no release names this text and meta.
+    """
+    clearance = texts.clearance(body_sha256, meta_sha256)
+    if clearance == "unknown":
+        raise NotCleared(f"no clean verdict for {body_sha256[:12]} with meta {meta_sha256[:12]}")
+    if clearance == "withdrawn":
+        logger.warning("indexer.withdrawn", body=body_sha256[:12])
+    return clearance == "withdrawn"
+
+
+async def _stored(body_sha256: str, meta_sha256: str, blobs: Blobs) -> tuple[str, BodyMeta]:
     """The exact text that a scan cleared, and its meta.
 
     Raises:
-        NotCleared: no clean verdict or release for exactly this text and meta, or the bytes in the
-            store are not those that were scanned.
+        NotCleared: the bytes in the store are not those that were scanned.
     """
-    if not await log.cleared(event.project, body_sha256, meta_sha256):
-        raise NotCleared(f"no clean verdict for {body_sha256[:12]} with meta {meta_sha256[:12]}")
     body, meta = await blobs.get(body_sha256), await blobs.get(meta_sha256)
     if sha256(body) != body_sha256 or sha256(meta) != meta_sha256:
         raise NotCleared(f"the bytes of {body_sha256[:12]} changed in the store")

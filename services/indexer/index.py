@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.artifacts import Chunk, ChunkManifest, embedded_text
-from contracts.events import Chunked, Indexed, Reinstated, Superseded, Window
-from kernel.blobs import Blobs
+from contracts.events import Chunked, Event, Reinstated, Superseded, Window
+from kernel.blobs import Blobs, sha256
 from kernel.cache import EmbeddingCache
+from kernel.clearance import Texts
 from kernel.db import queries
 from kernel.embedder import Embedder
-from kernel.erasure import is_live
 from kernel.errors import KbError
 from kernel.keywords import analyse, tsvector
 from kernel.log import Log
@@ -33,7 +33,8 @@ SAME = 0.99
 
 
 class WrongBytes(KbError):
-    """A chunk's byte range is not in its body: the write is refused."""
+    """Stored bytes are not those that were announced, or a chunk is not in its body: the write is
+    refused."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,16 @@ class Index:
             generation = now or await self.live(event.project)
 
     async def passages(self, event: Chunked, valid_from: datetime) -> tuple[Passages, Written]:
-        """Read a version's passages from the blobs, and embed what no cache has."""
-        manifest = ChunkManifest.model_validate_json(await self._blobs.get(event.chunks_sha256))
-        body = await self._blobs.get(event.body_sha256)
+        """Read a version's passages from the blobs, and embed what no cache has.
+
+        Raises:
+            WrongBytes: the store has other bytes than those that the event names, or a manifest of
+                another body.
+        """
+        manifest = ChunkManifest.model_validate_json(await self._blob(event.chunks_sha256))
+        body = await self._blob(event.body_sha256)
+        if manifest.body_sha256 != event.body_sha256:
+            raise WrongBytes(f"{event.chunks_sha256[:12]} is about another body")
         vectors, written = await self._embed(manifest, body)
         windows = await self._windows(event.document_id)
         mine = tuple(w for w in windows if w.version_id == event.version_id)
@@ -201,19 +209,18 @@ class Index:
             await self.vectors.upsert(generation.collection, part.points())
             await self.sql.put_chunks(connection, rows)
 
-    async def restore(self, event: Chunked) -> None:
+    async def restore(self, event: Event) -> Texts:
         """Make the index say of a version what the log says: an attempt at it wrote passages and
-        was then cancelled."""
+        was then cancelled, or its text was taken back. Returns what the log says."""
         streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
         envelopes = await self.log.streams(streams)
-        facts = [e.event() for e in envelopes if e.data["version_id"] == event.version_id]
-        cuts = {f.chunks_sha256: f for f in facts if isinstance(f, Chunked)}
-        indexed = [f.chunks_sha256 for f in facts if isinstance(f, Indexed)]
-        if indexed and is_live(event.version_id, envelopes):
+        texts = Texts(e for e in envelopes if e.data["version_id"] == event.version_id)
+        if cut := texts.searchable:
             received = await self.log.received(event)
-            await self.write(cuts[indexed[-1]], received.valid_from)
+            await self.write(cut, received.valid_from)
         else:
             await self.erase(event.project, event.version_id)
+        return texts
 
     async def revalidate(self, project: str, document_id: str) -> None:
         """Give the points of all versions of a document the windows that the log says."""
@@ -322,6 +329,12 @@ class Index:
             if isinstance(event, Superseded | Reinstated):
                 return event.windows
         return ()
+
+    async def _blob(self, name: str) -> bytes:
+        data = await self._blobs.get(name)
+        if sha256(data) != name:
+            raise WrongBytes(f"the bytes of {name[:12]} changed in the store")
+        return data
 
     async def _embed(self, manifest: ChunkManifest, body: bytes) -> tuple[Vectors, Written]:
         """Vectors of all passages, of shape (passages, dim)."""

@@ -7,16 +7,17 @@ from typing import Any
 
 import structlog
 
+from contracts.envelope import Envelope
 from contracts.events import (
+    AttachmentsReceived,
     Chunked,
     DocumentReceived,
-    Erased,
-    Fact,
-    Indexed,
+    Event,
     Reinstated,
     Superseded,
 )
 from contracts.http import Rebuilt
+from kernel.clearance import Texts
 from kernel.errors import KbError, Refusal
 from services.indexer.index import Generation, Index
 
@@ -36,41 +37,51 @@ class Contents:
     position: int = 0
 
     def __post_init__(self) -> None:
-        self.cuts: dict[tuple[str, str], Chunked] = {}
+        self.texts: dict[str, Texts] = {}
+        """By version."""
         self.chunked: dict[str, Chunked] = {}
         """Version id → the cut that is indexed, or the newest of one that never was."""
         self.valid_from: dict[str, datetime] = {}
         self.indexed: dict[str, str] = {}
         """Version id → name of the chunk manifest that was indexed last."""
         self.moved: set[str] = set()
-        """Documents whose windows were set since `take_moved`."""
+        """Documents whose windows were set since `the fold began`."""
 
-    def apply(self, event: Fact) -> None:
+    def apply(self, envelope: Envelope) -> None:
         """Fold one event in."""
+        event = envelope.fact()
+        if not isinstance(event, Event):
+            return
         match event:
-            case DocumentReceived():
-                self.valid_from[event.version_id] = event.valid_from
-            case Chunked():
-                self.cuts[event.version_id, event.chunks_sha256] = event
-                if event.version_id not in self.indexed:
-                    self.chunked[event.version_id] = event
-            case Indexed():
-                self.indexed[event.version_id] = event.chunks_sha256
-                # Not the newest cut: a later attempt may have been cancelled, or have failed.
-                self.chunked[event.version_id] = self.cuts[event.version_id, event.chunks_sha256]
-            case Erased():
-                self.indexed.pop(event.version_id, None)
             case Superseded() | Reinstated():
                 self.moved.add(event.document_id)
-            case _:
+            case AttachmentsReceived():
                 pass
+            case _:
+                self._about(event, envelope)
+
+    def _about(self, event: Event, envelope: Envelope) -> None:
+        version_id = event.version_id
+        if isinstance(event, DocumentReceived):
+            self.valid_from[version_id] = event.valid_from
+        texts = self.texts.setdefault(version_id, Texts())
+        texts.apply(envelope)
+        # Not the newest cut: a later attempt may have been cancelled, or have failed.
+        if (cut := texts.searchable) is not None:
+            self.indexed[version_id], self.chunked[version_id] = cut.chunks_sha256, cut
+            return
+        self.indexed.pop(version_id, None)
+        if texts.cut is not None and texts.may_be_indexed(texts.cut):
+            self.chunked[version_id] = texts.cut
+        else:
+            self.chunked.pop(version_id, None)
 
     async def catch_up(self, index: Index) -> None:
         """Fold in what the log got since."""
         while batch := await index.log.read(self.position, PAGE):
             for envelope in batch:
                 if envelope.project == self.project:
-                    self.apply(envelope.fact())
+                    self.apply(envelope)
             self.position = batch[-1].position
 
 

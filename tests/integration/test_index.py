@@ -90,7 +90,9 @@ class World:
     async def chunked(self, name: str, body: str = BODY) -> Chunked:
         """A version that is cut."""
         verdict = await self.cleared(name, body)
-        (event,) = await on_scan_verdict(verdict, cut_options=self.cut, **self.deps)
+        (event,) = await on_scan_verdict(
+            verdict, cut_options=self.cut, index=self.index, **self.deps
+        )
         assert isinstance(event, Chunked)
         await self.log.append([first(event)])
         return event
@@ -217,14 +219,16 @@ async def test_what_was_embedded_before_a_crash_is_not_embedded_again(
 @pytest.mark.parametrize("verdict", ["quarantine", "block"])
 async def test_a_text_that_is_not_clean_is_never_cut(world: World, verdict: str) -> None:
     event = await world.cleared("a.md", verdict=verdict)
-    assert await on_scan_verdict(event, cut_options=world.cut, **world.deps) == []
+    assert (
+        await on_scan_verdict(event, cut_options=world.cut, index=world.index, **world.deps) == []
+    )
 
 
 async def test_a_forged_verdict_that_the_log_does_not_know_is_a_bug(world: World) -> None:
     event = await world.cleared("a.md", verdict="quarantine")
     forged = event.model_copy(update={"verdict": "clean"})
     with pytest.raises(NotCleared):
-        await on_scan_verdict(forged, cut_options=world.cut, **world.deps)
+        await on_scan_verdict(forged, cut_options=world.cut, index=world.index, **world.deps)
 
 
 async def test_a_clean_verdict_does_not_clear_another_text(world: World) -> None:
@@ -261,7 +265,7 @@ async def test_a_chunk_that_is_not_in_its_body_is_refused(
 
 async def test_a_body_without_text_fails_with_a_reason(world: World) -> None:
     event = await world.cleared("a.md", "\n")
-    (failed,) = await on_scan_verdict(event, cut_options=world.cut, **world.deps)
+    (failed,) = await on_scan_verdict(event, cut_options=world.cut, index=world.index, **world.deps)
     assert getattr(failed, "code", "") == "empty-text"
 
 

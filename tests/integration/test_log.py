@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from contracts.events import Parsed, ScanVerdict
+from contracts.events import Parsed
 from contracts.flow import SERVICES, emitted_by
 from kernel.db import pool
 from kernel.errors import WrongVersion
@@ -115,24 +115,6 @@ async def test_receipts_are_found_by_bytes_and_events_by_id(log: Any) -> None:
     assert await log.event(envelope.event_id) == envelope
     assert await log.event(UUID(int=0)) is None
     assert await log.receipts("f" * 64) == []
-
-
-async def test_only_a_clean_verdict_for_the_exact_text_and_meta_clears_it(log: Any) -> None:
-    event = received()
-    await log.append([first(event)])
-
-    async def judge(verdict: str, text: str, meta: str | None) -> None:
-        await log.append([first(ScanVerdict(
-            **event.ids, subject="converted", text_sha256=text * 64,
-            meta_sha256=meta and meta * 64, verdict=verdict, score=0, ruleset="r"))])  # fmt: skip
-
-    await judge("clean", "a", None)
-    await judge("quarantine", "b", "c")
-    assert not await log.cleared("default", "a" * 64, "c" * 64)
-    assert not await log.cleared("default", "b" * 64, "c" * 64)
-    await judge("clean", "b", "c")
-    assert await log.cleared("default", "b" * 64, "c" * 64)
-    assert not await log.cleared("other", "b" * 64, "c" * 64)
 
 
 async def test_failures_are_counted_for_each_consumer(log: Any) -> None:
