@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Erased, Event, Failed
 from contracts.http import Accepted, Status
-from contracts.states import WORKING, status_after
+from contracts.states import WORKING, moves, status_after
 from kernel.blobs import Blobs
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
@@ -67,7 +67,7 @@ class Life:
         of_job = next((a for a in self.attempts if a.job == job), None)
         # A side step that fails after the version was indexed leaves it indexed.
         side = isinstance(event, Failed) and of_job and of_job.status == "indexed"
-        if of_job and status and not side:
+        if of_job and status and not side and moves(of_job.status, event):
             of_job.status = status
 
 

@@ -186,7 +186,8 @@ def _version(row: Any) -> VersionView:
     )
     last = windows[-1] if windows else None
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
-            "supersedes", "position", "job_id", "live", "pending", "attachments"}  # fmt: skip
+            "supersedes", "position", "job_id", "live", "held", "pending",
+            "attachments"}  # fmt: skip
     fields = {k: v for k, v in dict(row).items() if k not in skip}
     return VersionView(
         **fields,

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import structlog
@@ -27,7 +28,7 @@ from contracts.events import (
     Window,
 )
 from contracts.http import Status
-from contracts.states import STATES, WORKING, status_after
+from contracts.states import STATES, WORKING, moves, status_after
 from kernel.blobs import Blobs
 from kernel.db import UNAVAILABLE, queries
 from kernel.log import Log
@@ -78,6 +79,16 @@ def _columns(event: Event) -> Row:
             return _judged(event)
         case _:
             return event.model_dump(include=_SAYS.get(type(event), set()))
+
+
+def _withdraws(event: Event, version: Any) -> bool:
+    """Is this a verdict against the very text that is searchable, or against its parse?"""
+    if not isinstance(event, ScanVerdict) or event.verdict != "quarantine":
+        return False
+    if event.subject == "parsed":
+        return bool(event.text_sha256 == version["parsed_sha256"])
+    body = (version["body_sha256"], version["meta_sha256"])
+    return (event.text_sha256, event.meta_sha256) == body
 
 
 _REFUSED = {"stage": "scanner", "code": "rejected", "reason": "a person refused the new parse"}
@@ -192,6 +203,7 @@ class Projection:
             froms=[w.valid_from for w in windows],
             untils=[w.valid_until for w in windows],
         )
+        await self._sql.hold_windows(connection, document_id=event.document_id, also=None)
 
     async def _change(self, connection: Any, envelope: Envelope, event: Event) -> None:
         ids = {"version_id": event.version_id, "position": envelope.position}
@@ -203,6 +215,9 @@ class Projection:
         met = await self._sql.standing(connection, version_id=event.version_id, job_id=job)
         if met is None or (met["cancelled"] and not isinstance(event, Erased)):
             return  # what is cancelled stays so
+        withdrawn = met["live"] and _withdraws(event, met)
+        if not withdrawn and not moves(met["job_status"], event):
+            return
         row = _NOTHING | change(event)
         if isinstance(event, Failed) and met["job_status"] == "indexed":
             await self._sql.note_error(connection, **ids, error=row["error"])
@@ -212,7 +227,10 @@ class Projection:
         if isinstance(event, Erased):
             job = met["job_id"]
             await self._sql.drop_version_windows(connection, version_id=event.version_id)
-        if job == met["job_id"]:
+            await self._sql.drop_held(connection, version_id=event.version_id)
+        if withdrawn:
+            await self._withdraw(connection, ids, row, event, met, job)
+        elif job == met["job_id"]:
             await self._move(connection, ids, row, event, met)
         await self._sql.update_job(
             connection,
@@ -221,9 +239,15 @@ class Projection:
             **{k: row[k] for k in ("status", "stage", "chunk_count", "error")},
         )
         if isinstance(event, Indexed):
-            await self._sql.first_window(
-                connection, version_id=event.version_id, document_id=event.document_id
-            )
+            await self._show(connection, event, returns=met["held"] and job == met["job_id"])
+
+    async def _show(self, connection: Any, event: Indexed, *, returns: bool) -> None:
+        """Give a version in the index its windows back, or the first one of its document."""
+        if returns:
+            await self._sql.return_windows(connection, version_id=event.version_id)
+        await self._sql.first_window(
+            connection, version_id=event.version_id, document_id=event.document_id
+        )
 
     async def _move(self, connection: Any, ids: Row, row: Row, event: Event, met: Any) -> None:
         """Bring the version on. One that is in the index stays as it is until the attempt is."""
@@ -244,6 +268,20 @@ class Projection:
             status="review" if status == "review" else "indexed",
             pending=None if over else (met["pending"] or {}) | found,
             error=error,
+        )
+
+    async def _withdraw(
+        self, connection: Any, ids: Row, row: Row, event: Event, met: Any, job: UUID
+    ) -> None:
+        """What is searchable was found to be bad: nobody sees it until a person decides."""
+        own = job == met["job_id"]
+        whole = row | (met["pending"] or {} if own else {})
+        whole |= {k: v for k, v in row.items() if v is not None} | {"stage": None}
+        await self._sql.update_version(connection, **ids, **whole, live=False, erased=False)
+        if not own and met["own_cancelled"]:
+            await self._sql.hand_over(connection, version_id=event.version_id, job_id=job)
+        await self._sql.hold_windows(
+            connection, document_id=event.document_id, also=event.version_id
         )
 
     async def _title(self, event: Converted) -> str | None:

@@ -41,10 +41,14 @@ VALUES (:job_id, :project, :document_id, :version_id, :name, 'received', 'conver
 ON CONFLICT (job_id) DO NOTHING;
 
 -- name: standing^
--- What an event of a job meets: the version, and that job.
-SELECT v.live, v.job_id, v.pending, j.status AS job_status,
-       coalesce(j.error ->> 'code' = 'cancelled', false) AS cancelled
-  FROM read.version v LEFT JOIN read.job j ON j.job_id = :job_id
+-- What an event of a job meets: the version, that job, and whether the version's own is cancelled.
+SELECT v.live, v.job_id, v.pending, v.parsed_sha256, v.body_sha256, v.meta_sha256,
+       v.held IS NOT NULL AS held, j.status AS job_status,
+       coalesce(j.error ->> 'code' = 'cancelled', false) AS cancelled,
+       coalesce(own.error ->> 'code' = 'cancelled', false) AS own_cancelled
+  FROM read.version v
+  LEFT JOIN read.job j ON j.job_id = :job_id
+  LEFT JOIN read.job own ON own.job_id = v.job_id
  WHERE v.version_id = :version_id;
 
 -- name: update_version!
@@ -87,6 +91,38 @@ INSERT INTO read.validity (version_id, document_id, project, valid_from)
 SELECT version_id, document_id, project, valid_from FROM read.version
  WHERE version_id = :version_id
    AND NOT EXISTS (SELECT FROM read.validity w WHERE w.document_id = :document_id);
+
+-- name: hand_over!
+-- Another job than the newest, which was cancelled, goes on with the version.
+UPDATE read.version SET job_id = :job_id WHERE version_id = :version_id;
+
+-- name: hold_windows!
+-- Versions of a document whose windows are held back, and `also`: nobody sees them at any time.
+WITH line AS (
+  SELECT v.version_id,
+         coalesce((SELECT jsonb_agg(jsonb_build_object('from', w.valid_from, 'until', w.valid_until)
+                                    ORDER BY w.valid_from)
+                     FROM read.validity w WHERE w.version_id = v.version_id), '[]') AS windows
+    FROM read.version v
+   WHERE v.document_id = :document_id AND (v.held IS NOT NULL OR v.version_id = :also)
+), gone AS (
+  DELETE FROM read.validity WHERE version_id IN (SELECT version_id FROM line)
+)
+UPDATE read.version v SET held = line.windows FROM line WHERE v.version_id = line.version_id;
+
+-- name: return_windows!
+-- A version is in the index again: its windows are back.
+WITH back AS (
+  INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until)
+  SELECT v.version_id, v.document_id, v.project, (w ->> 'from')::timestamptz,
+         (w ->> 'until')::timestamptz
+    FROM read.version v CROSS JOIN LATERAL jsonb_array_elements(v.held) AS w
+   WHERE v.version_id = :version_id
+)
+UPDATE read.version SET held = NULL WHERE version_id = :version_id;
+
+-- name: drop_held!
+UPDATE read.version SET held = NULL WHERE version_id = :version_id;
 
 -- name: drop_windows!
 DELETE FROM read.validity WHERE document_id = :document_id;
