@@ -1,0 +1,1 @@
+"""Measures the scanner like a detector: recall, false alarms, languages, speed, peers."""

@@ -1,0 +1,164 @@
+"""Public detectors that install from the package index and run offline, in the same run as ours.
+
+Each has an environment of its own; what is missing is named with the commands that make it. They
+run without a network where the system can take it away (`unshare -n`).
+"""
+
+import json
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.scanner import adapter, heldout, sets
+from eval.scanner.items import Item, Judge
+from eval.scanner.tally import share, table
+
+FOLDER = Path("/tmp/peers")
+PATIENCE_SECONDS = 1500
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A detector: its package, what it is, and how many items of a set it is given at most."""
+
+    name: str
+    version: str
+    what: str
+    most: int = 10_000
+    borrows: bool = False
+    """Takes torch from our environment: another copy would be 200 MB for nothing."""
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of its environment."""
+        return FOLDER / f"{self.name}-venv" / "bin" / "python"
+
+
+PEERS = (
+    Peer("aicordon", "1.4.0", "signatures in an automaton"),
+    Peer("ai-injection-guard", "0.3.0", "75 regular expressions"),
+    Peer("pyatr", "0.3.1", "Agent Threat Rules, bundled"),
+    Peer("metatronnanoguard", "0.1.0", "transformer of 17 M in the wheel", most=40, borrows=True),
+)
+REJECTED = {
+    "llm-guard, pytector, bastion-prompt-protection, toolwall-guard (its judge), xyran-lpd, "
+    "prismguard": "fetch their weights from a hub at first use",
+    "jailguard": "its classifier is in the wheel, the 90 MB embedder before it is fetched",
+    "rebuff, lakera, vigil-guard, prompt-guard services": "ask a server",
+    "guardrails-ai-detect-prompt-injection": "rebuff's prompt, sent to a model",
+    "plumblint": "its licence forbids commercial use",
+    "prompt-injection-defense": "needs `datasets`, which it downloads its examples with",
+    "langkit, whylogs": "compare with a set that is fetched, by an embedder that is fetched",
+}
+"""Candidates that were looked at and why they are not compared."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a detector said of a set: shares of `flag` and `strict`, and MB/s of one core."""
+
+    flagged: dict[int, tuple[int, int, int]]
+    """By label: items, flagged, flagged by the strict setting."""
+
+    bytes: int
+    seconds: float
+
+
+def compared(data: Path, judges: dict[str, Judge]) -> Iterator[str]:
+    """A table of all of them on the same sets, then who was not taken."""
+    found = _sets(data)
+    rows = []
+    for name, judge in judges.items():
+        rows.append(_row(f"ours, {name}", [_ours(items, judge) for items in found.values()]))
+    for peer in PEERS:
+        if not peer.python.exists():
+            yield _advice(peer)
+            continue
+        answers = [_theirs(peer, items) for items in found.values()]
+        rows.append(_row(f"{peer.name} {peer.version} ({peer.what})", answers))
+    yield from table(("detector", *found, "MB/s"), rows)
+    yield ""
+    yield "A cell: flagged (flagged by the strict setting: ours block, theirs high) of how many."
+    yield from (f"* not compared: {names}: {why}" for names, why in REJECTED.items())
+
+
+def _sets(data: Path) -> dict[str, list[Item]]:
+    """Attacks and honest texts apart, in an order that a sample may be taken from."""
+    found: dict[str, list[Item]] = {}
+    for name in sets.LABELLED:
+        for item in sets.labelled(data, name):
+            found.setdefault(f"{name}, {'attacks' if item.label else 'honest'}", []).append(item)
+    found["held out, tasks"] = list(heldout.buried(data, "task"))
+    found["held out, override"] = list(heldout.buried(data, "override"))
+    found["held out, disguised"] = list(heldout.in_disguise(data))
+    found["held out, honest"] = list(heldout.harmless(data))
+    for items in found.values():
+        random.Random(4).shuffle(items)
+    return {name: items[:600] for name, items in found.items()}
+
+
+def _row(name: str, answers: list[Answers]) -> list[str]:
+    speed = sum(a.bytes for a in answers) / 1e6 / max(1e-9, sum(a.seconds for a in answers))
+    told = []
+    for answer in answers:
+        ((whole, flagged, strict),) = answer.flagged.values()
+        told.append(f"{share(flagged, whole)} ({strict})")
+    return [name, *told, f"{speed:.2f}"]
+
+
+def _ours(items: list[Item], judge: Judge) -> Answers:
+    began = time.process_time()
+    verdicts = [judge.judge(item.parts[0].text, item.parts[0].hidden).verdict for item in items]
+    seconds = time.process_time() - began
+    flags = [(v != "clean", v == "block") for v in verdicts]
+    return Answers(_counted(items, flags), sum(i.bytes for i in items), seconds)
+
+
+def _theirs(peer: Peer, items: list[Item]) -> Answers:
+    items = items[: peer.most]
+    rows = [{"id": n, "text": item.parts[0].text} for n, item in enumerate(items)]
+    *answers, spent = _asked(peer, rows)
+    if [answer["id"] for answer in answers] != list(range(len(items))):
+        raise ValueError(f"{peer.name} did not answer every row")
+    flags = [(bool(a["flag"]), bool(a["strict"])) for a in answers]
+    return Answers(_counted(items, flags), spent["bytes"], spent["seconds"])
+
+
+def _counted(
+    items: Iterable[Item], flags: Iterable[tuple[bool, bool]]
+) -> dict[int, tuple[int, int, int]]:
+    counts: dict[int, tuple[int, int, int]] = {}
+    for item, (flag, strict) in zip(items, flags, strict=True):
+        whole, flagged, strictly = counts.get(item.label, (0, 0, 0))
+        counts[item.label] = whole + 1, flagged + flag, strictly + strict
+    return counts
+
+
+def _asked(peer: Peer, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    command = [str(peer.python), str(Path(adapter.__file__)), peer.name]
+    if shutil.which("unshare"):
+        command = ["unshare", "-rn", *command]
+    env = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
+    if peer.borrows:
+        import torch
+
+        env["PYTHONPATH"] = str(Path(torch.__file__).parents[1])
+    done = subprocess.run(
+        command, input="".join(json.dumps(row) + "\n" for row in rows), env=env,
+        capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _advice(peer: Peer) -> str:
+    pip = peer.python.with_name("pip")
+    return (
+        f"{peer.name} is not there; to have it:\n  python3 -m venv {pip.parents[1]}\n"
+        f"  {pip} install {'--no-deps ' if peer.borrows else ''}{peer.name}=={peer.version}"
+        f"{' && ' + str(pip) + ' install tiktoken' if peer.borrows else ''}"
+    )

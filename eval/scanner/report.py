@@ -1,0 +1,153 @@
+"""The tables that go into `eval/RESULTS.md`."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from eval.scanner import files, heldout, sets
+from eval.scanner.items import Item, Judge, Judged, judged
+from eval.scanner.speed import growth, scripts, throughput
+from eval.scanner.tally import HEADS, by_group, cells, gaps, table, tally
+
+Judges = dict[str, Judge]
+"""By name: `rules`, and `rules + learned` where there is a learned layer."""
+
+SPLITS = {
+    **{name: groups for name, (_, groups) in sets.LABELLED.items()},
+    "phantomlint": ("technique",),
+    "docx_hidden_hr": ("technique",),
+}
+
+
+def labelled(data: Path, wanted: frozenset[str]) -> dict[str, list[Item]]:
+    """Items of the labelled sets; the files are converted."""
+    found = {n: list(sets.labelled(data, n)) for n in sets.LABELLED if not wanted or n in wanted}
+    if not wanted or wanted & files.MANIFESTS.keys():
+        made, refused = asyncio.run(files.attack_files(data))
+        found |= {name: items for name, items in made.items() if not wanted or name in wanted}
+        for name, code in refused:
+            print(f"refused by the converter: {name} ({code})")
+    return found
+
+
+def detection(found: dict[str, list[Item]], judges: Judges) -> Iterator[str]:
+    """A row for each set and judge, then the same split by the set's groups."""
+    results = {
+        (name, who): list(judged(items, judge))
+        for name, items in found.items()
+        for who, judge in judges.items()
+    }
+    rows = [[n, who, *cells(tally(rows))] for (n, who), rows in results.items()]
+    yield from table(("set", "judge", *HEADS), rows)
+    for name in found:
+        for group in SPLITS[name]:
+            yield from _split(name, group, {who: results[name, who] for who in judges})
+
+
+def _split(title: str, group: str, results: dict[str, list[Judged]]) -> Iterator[str]:
+    counted = {who: by_group(rows, group) for who, rows in results.items()}
+    values = {value: None for counts in counted.values() for value in counts}
+    if len(values) < 2:
+        return
+    yield ""
+    rows = [[v, who, *cells(counts[v])] for v in values for who, counts in counted.items()]
+    yield from table((f"{title}: {group}", "judge", *HEADS), rows)
+
+
+def honest(data: Path, judges: Judges, *, with_files: bool) -> Iterator[str]:
+    """False alarms on texts without attacks; what was flagged is named below."""
+    found: dict[str, list[Item]] = {}
+    for name, item in sets.honest(data):
+        found.setdefault(name, []).append(item)
+    if with_files:
+        made, refused = asyncio.run(files.honest_files(data))
+        found |= made
+        yield f"{len(refused)} of the files are refused by the converter."
+        yield ""
+    rows, flagged = [], []
+    for name, items in found.items():
+        for who, judge in judges.items():
+            results = list(judged(items, judge))
+            rows.append([name, who, *cells(tally(results))[2:]])
+            flagged += [(name, who, r) for r in results if r.flagged]
+    yield from table(("honest texts", "judge", *HEADS[2:]), rows)
+    yield ""
+    for name, who, result in flagged:
+        rules = ", ".join(result.rules[:4])
+        yield f"* {name}, {who}: {Path(result.item.id).name}: {result.verdict} ({rules})"
+
+
+def held_out(data: Path, judges: Judges) -> Iterator[str]:
+    """The set nobody looks at: recall and false alarms in each language."""
+    groups: dict[str, Callable[[], Iterable[Item]]] = {
+        "tasks in hosts": lambda: heldout.buried(data, "task"),
+        "override, exfiltration, role play in hosts": lambda: heldout.buried(data, "override"),
+        "the same in disguise": lambda: heldout.in_disguise(data),
+        "near misses alone": lambda: heldout.alone("near-miss", 0),
+        "hosts, and near misses in them": lambda: heldout.harmless(data),
+    }
+    disguises: dict[str, list[Judged]] = {}
+    kinds: dict[str, dict[str, list[Judged]]] = {}
+    heads = ("held out", "judge", *heldout.VARIANTS, "worst against en")
+    rows = []
+    for name, make in groups.items():
+        items = list(make())
+        for who, judge in judges.items():
+            results = list(judged(items, judge))
+            rows.append([name, who, *_by_language(results)])
+            if name == "the same in disguise":
+                disguises[who] = results
+            kinds.setdefault(name, {})[who] = results
+    yield from table(heads, rows)
+    yield ""
+    yield from table(
+        ("held out", "judge", *HEADS),
+        ([n, who, *cells(tally(rs))] for n, found in kinds.items() for who, rs in found.items()),
+    )
+    yield from _split("held out, in disguise", "technique", disguises)
+
+
+def _by_language(results: list[Judged]) -> list[str]:
+    """Share that is blocked or reviewed, by variant, and the largest gap below English."""
+    counts = by_group(results, "lang")
+    told = []
+    for variant in heldout.VARIANTS:
+        found = counts.get(variant)
+        if found is None:
+            told.append("–")
+        elif found.attacks:
+            told.append(f"{100 * found.attacks_flagged / found.attacks:.1f} %")
+        else:
+            told.append(f"{found.honest_blocked}+{found.honest_flagged - found.honest_blocked}"
+                        f"/{found.honest}")  # fmt: skip
+    below = gaps({variant: found.recall for variant, found in counts.items()})
+    worst = min(below, key=below.__getitem__, default=None)
+    return [*told, f"{below[worst]:+.1f} ({worst})" if worst is not None else "–"]
+
+
+def speeds(data: Path, judges: Judges) -> Iterator[str]:
+    """MB/s on one core by script, and growth."""
+    texts = scripts(data)
+    rows = []
+    for who, judge in judges.items():
+        rounds = 3 if who == "rules" else 1
+        found = throughput(texts, judge, rounds)
+        rows += [[who, script, f"{speed:.2f} MB/s"] for script, speed in found.items()]
+    yield from table(("judge", "honest text", "one core"), rows)
+
+
+def sizes(data: Path, judge: Judge) -> Iterator[str]:
+    """Growth of the rules' time."""
+    rows = []
+    for grown in growth(data, judge):
+        told = [_seconds(grown.seconds, size) for size in (1, 5, 20)]
+        ratio = f"{grown.ratio:.2f}" if grown.ratio is not None else "–"
+        rows.append([grown.name, *told, ratio])
+    yield from table(("text", "1 MB", "5 MB", "20 MB", "time per MB, largest : smallest"), rows)
+
+
+def _seconds(found: dict[int, float | None], size: int) -> str:
+    if size not in found:
+        return "–"
+    took = found[size]
+    return "too long" if took is None else f"{took:.2f} s"
