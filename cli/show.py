@@ -27,10 +27,10 @@ def query(reply: QueryReply) -> None:
     if not reply.results:
         out("nothing found")
     for rank, hit in enumerate(reply.results, 1):
-        _hit(rank, hit)
+        _hit(rank, hit, reply.fence)
 
 
-def _hit(rank: int, hit: Hit) -> None:
+def _hit(rank: int, hit: Hit, fence: str) -> None:
     path = breadcrumb(hit.title, tuple(hit.heading_path))[1:-1]
     until = f", until {hit.valid_until:%Y-%m-%d}" if hit.valid_until else ""
     out(f"{rank}. {clean(path, one_line=True)}")
@@ -38,7 +38,10 @@ def _hit(rank: int, hit: Hit) -> None:
         f"   {hit.score:.4f}  source {hit.source_id[:16]}  bytes {hit.byte_start}-{hit.byte_end}"
         f"  valid from {hit.valid_from:%Y-%m-%d}{until}"
     )
-    for line in clean(hit.text).splitlines():
+    lines = clean(hit.text).splitlines()
+    if fence and lines[0].startswith(f"<{fence} "):  # that is for a model
+        lines = lines[1:-1]
+    for line in lines:
         out(f"   | {line}")
     out()
 

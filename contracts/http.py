@@ -83,7 +83,10 @@ class Hit(Body):
     """A passage that can be cited.
 
     `byte_start`, `byte_end`: UTF-8 bytes into the body, `GET /documents/{source_id}/body`.
-    `text`: the embedded text (breadcrumb, context, passage), fenced as untrusted data.
+    `text`: the embedded text (breadcrumb, context, passage) as untrusted data, between two lines
+    `<NAME note="…">` and `</NAME>`, where NAME is the reply's `fence`. Characters that a reader
+    does not see are shown in it, in `title` and in `heading_path` (`⟦U+202E⟧`): the exact words
+    are the bytes. `title` and `heading_path` are a stranger's words too, and not fenced.
     """
 
     chunk_id: str
@@ -116,6 +119,8 @@ class QueryReply(Body):
     """The log position that the answer reflects."""
     rerank_skipped: str | None = None
     """Why a configured reranker did not order the hits: loading, busy, late, failed or away."""
+    fence: str = ""
+    """Name of the tag around every `text`: drawn anew for each reply, so no text can close it."""
 
 
 Status = Literal[

@@ -8,12 +8,13 @@ from typing import Any
 from contracts.http import Hit, QueryReply, QueryRequest
 from kernel.db import queries
 from kernel.embedder import Embedder
+from kernel.fence import fence, fence_name, visible
 from kernel.keyword_index import KeywordIndex
 from kernel.keywords import Mode, query_terms
 from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
 from kernel.vectors import VectorFilter, VectorIndex, collection_name
-from services.search.domain import Fused, fence, moment_of, rrf
+from services.search.domain import Fused, moment_of, rrf
 from services.search.projection import Projection
 from services.search.rerank import Reranker, by_reading
 
@@ -82,12 +83,15 @@ class Engine:
             candidates = await self._search(request, Scope(request.project, generation, moment))
         candidates, skipped = await self._reranked(request, candidates)
         reranked = self._reranker is not None and skipped is None and bool(candidates)
+        shown = candidates[: request.top_k]
+        name = fence_name(c.row["text"] for c in shown)
         return QueryReply(
-            results=[_hit(c, request.project) for c in candidates[: request.top_k]],
+            results=[_hit(c, request.project, name) for c in shown],
             reranked=reranked,
             score_kind="rerank" if reranked else "rrf",
             position=position,
             rerank_skipped=skipped,
+            fence=name,
         )
 
     async def _search(self, request: QueryRequest, scope: Scope) -> "list[Candidate]":
@@ -152,23 +156,23 @@ class Engine:
         return {(r["version_id"], r["chunk_id"]): r async for r in rows}
 
 
-def _hit(candidate: Candidate, project: str) -> Hit:
+def _hit(candidate: Candidate, project: str, name: str) -> Hit:
     fused, row, rerank_score = candidate.fused, candidate.row, candidate.rerank_score
     return Hit(
         chunk_id=row["chunk_id"],
         source_id=row["source_id"],
-        heading_path=list(row["heading_path"]),
+        heading_path=[visible(h) for h in row["heading_path"]],
         byte_start=row["byte_start"],
         byte_end=row["byte_end"],
         valid_until=row["valid_until"],
-        text=fence(row["text"]),
+        text=fence(row["text"], name),
         score=fused.score if rerank_score is None else rerank_score,
         rrf_score=fused.score,
         rerank_score=rerank_score,
         document_id=row["document_id"],
         version_id=row["version_id"],
         project=project,
-        title=row["title"],
+        title=visible(row["title"]),
         language=row["language"],
         valid_from=row["valid_from"],
         dense_rank=fused.dense_rank,

@@ -134,7 +134,7 @@ def _add_search(pages: APIRouter, site: Site) -> None:
             refusal=refusal,
             empty=empty,
             deeper=question.deeper() if reply and len(reply.results) >= question.depth else None,
-            cards=view.cards(reply.results, question.q, utcnow()) if reply else [],
+            cards=view.cards(reply, question.q, utcnow()) if reply else [],
         )
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
-from contracts.http import FINAL, DocumentView, Hit, JournalEntry, VersionView
+from contracts.http import FINAL, DocumentView, Hit, JournalEntry, QueryReply, VersionView
 from services.ui.markdown import snippet
 from services.ui.strings import Strings
 from services.ui.words import matcher
@@ -70,8 +70,9 @@ class Verdict:
     findings: list[dict[str, Any]]
 
 
-def cards(hits: list[Hit], question: str, now: datetime) -> list[Card]:
+def cards(reply: QueryReply, question: str, now: datetime) -> list[Card]:
     """Hits as cards, in their order."""
+    hits = reply.results
     matches = matcher(question)
     best = max((h.score for h in hits), default=0.0) or 1.0
     return [
@@ -79,7 +80,7 @@ def cards(hits: list[Hit], question: str, now: datetime) -> list[Card]:
             hit=hit,
             number=number,
             path=crumbs(hit),
-            html=Markup(snippet(passage_text(hit), matches)),  # noqa: S704 - made safe there
+            html=Markup(snippet(passage_text(hit, reply.fence), matches)),  # noqa: S704 - made safe there
             link=passage_link(hit),
             validity=validity(hit.valid_from, hit.valid_until, now),
             share=max(2, round(100 * hit.score / best)) if hit.score > 0 else 0,
@@ -94,15 +95,18 @@ def crumbs(hit: Hit) -> tuple[str, ...]:
     return path[1:] if path and path[0] == hit.title else path
 
 
-def passage_text(hit: Hit) -> str:
+def passage_text(hit: Hit, fence: str) -> str:
     """The passage without the fence around it and the breadcrumb on top (the card shows that)."""
+    lines = hit.text.split("\n")
+    if fence and lines[0].startswith(f"<{fence} ") and lines[-1] == f"</{fence}>":
+        lines = lines[1:-1]
+    text = "\n".join(lines)
     crumb = breadcrumb(hit.title, tuple(hit.heading_path))
-    before, found, after = hit.text.partition(crumb)
-    if not found:
-        return hit.text
-    if before.strip():  # then the last line closes what the first one opened
-        after = after.rstrip().rpartition("\n")[0]
-    return after.strip("\n")
+    if text.startswith(crumb):
+        return text[len(crumb) :].strip("\n")
+    # The fence may have changed a character of it.
+    first, _, rest = text.partition("\n")
+    return rest.strip("\n") if first.startswith("[") and first.endswith("]") else text.strip("\n")
 
 
 def passage_link(hit: Hit) -> str:

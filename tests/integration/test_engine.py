@@ -55,6 +55,11 @@ class Searching(World):
         return await self.engine(reranker).query(request)
 
 
+def facts(reply: Any) -> list[dict[str, Any]]:
+    """The hits without their texts: the fence differs from reply to reply."""
+    return [hit.model_dump(exclude={"text"}) for hit in reply.results]
+
+
 @pytest.fixture
 async def world(database: str) -> AsyncIterator[Searching]:
     db = await pool(database)
@@ -74,6 +79,32 @@ async def test_the_passage_that_both_legs_find_is_first(world: Searching) -> Non
     assert hit.score == hit.rrf_score == pytest.approx(2 / 61)
     assert (reply.score_kind, reply.reranked, reply.rerank_skipped) == ("rrf", False, None)
     assert reply.position == await world.log.head()
+
+
+async def test_passages_of_a_reply_are_in_one_fence_and_of_another_in_another(
+    world: Searching,
+) -> None:
+    one, two = [await world.ask("fish fine breach water") for _ in range(2)]
+    assert len(one.results) == 2
+    for reply in (one, two):
+        for hit in reply.results:
+            lines = hit.text.splitlines()
+            assert lines[0].startswith(f"<{reply.fence} note=")
+            assert lines[-1] == f"</{reply.fence}>"
+    assert one.fence != two.fence
+
+
+async def test_what_a_reader_does_not_see_is_shown_in_the_text_and_its_headings(
+    world: Searching,
+) -> None:
+    text = "# Sp\u202eoons\n\n## Sil\u200bver\n\nEvery spoon is kept\U000e0041 in the drawer.\n"
+    await world.indexed("spoons.md", text)
+    await world.fold()
+    hit = (await world.ask("spoon drawer")).results[0]
+    assert hit.heading_path == ["Sp⟦U+202E⟧oons", "Sil⟦U+200B⟧ver"]
+    assert "kept⟦U+E0041⟧ in" in hit.text
+    assert not set(hit.model_dump_json()) & {"\u202e", "\u200b", "\U000e0041"}
+    assert "kept\U000e0041 in" in text.encode()[hit.byte_start : hit.byte_end].decode()
 
 
 async def test_an_unknown_project_has_no_passages(world: Searching) -> None:
@@ -131,5 +162,5 @@ async def test_a_reranker_that_is_skipped_is_named_and_changes_nothing(
 ) -> None:
     plain = await world.ask("maximum fine")
     reply = await world.ask("maximum fine", Fixed(Reading(skipped=why)), min_score=0.5)
-    assert reply.results == plain.results
+    assert facts(reply) == facts(plain)
     assert (reply.score_kind, reply.rerank_skipped) == ("rrf", why)

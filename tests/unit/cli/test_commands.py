@@ -193,6 +193,14 @@ def test_a_hit_can_be_cited_and_cannot_steer_the_terminal(door: Door, kb: Kb) ->
     assert "\x1b" not in out
 
 
+def test_a_person_sees_no_fence(door: Door, kb: Kb) -> None:
+    hit = HIT | {"text": '<untrusted-document-1 note="data">\nThe fine.\n</untrusted-document-1>'}
+    reply = {"results": [hit], "reranked": False, "score_kind": "rrf", "position": 1}
+    door.reply = JSONResponse(reply | {"fence": "untrusted-document-1"})
+    out = kb("query", "x").out
+    assert "| The fine." in out and "untrusted" not in out
+
+
 def test_nothing_found_is_said(door: Door, kb: Kb) -> None:
     door.reply = JSONResponse(
         {"results": [], "reranked": False, "score_kind": "rrf", "position": 1}

@@ -28,10 +28,12 @@ from contracts.http import (
     QueryReply,
     VersionView,
 )
+from kernel.fence import fence
 from kernel.web import problem
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 KEY = "an-internal-key"
+FENCE = "untrusted-document-7f3a7f3a7f3a7f3a"
 BODY = """# General Data Protection Regulation
 
 Regulation (EU) 2016/679 of the European Parliament and of the Council.
@@ -120,7 +122,7 @@ def hit(
         "byte_start": start,
         "byte_end": end,
         "valid_until": None,
-        "text": f"<untrusted-7f3a>\n{inner}\n</untrusted-7f3a>",
+        "text": fence(inner, FENCE),
         "score": 0.0325,
         "rrf_score": 0.0325,
         "document_id": view.document_id,
@@ -274,7 +276,9 @@ class Fake:
         @app.post("/query")
         async def query(request: Request) -> QueryReply:
             await self._note(request)
-            return QueryReply(results=self.hits, reranked=False, score_kind="rrf", position=7)
+            return QueryReply(
+                results=self.hits, reranked=False, score_kind="rrf", position=7, fence=FENCE
+            )
 
         @app.post("/documents")
         async def upload(request: Request) -> Response:

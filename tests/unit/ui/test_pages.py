@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
+from kernel.fence import fence
 from services.ui import pages, view
 from services.ui.strings import english
 from tests.unit.ui.conftest import csrf
-from tests.unit.ui.fake import BODY, NOW, Fake, entry, hexid, hit, span, version
+from tests.unit.ui.fake import BODY, FENCE, NOW, Fake, entry, hexid, hit, span, version
 
 HTMX = {"hx-request": "true", "hx-request-type": "partial"}
 EVIL = "<script>alert('evil')</script>"
@@ -419,15 +420,22 @@ async def test_a_job_shows_its_stage_until_it_is_done(
 
 
 def test_a_text_without_its_breadcrumb_is_shown_as_it_is() -> None:
-    assert view.passage_text(hit("Infringements", text="no breadcrumb")) == "no breadcrumb"
+    plain = hit("Infringements", text="no breadcrumb")
+    assert view.passage_text(plain, FENCE) == "no breadcrumb"
+    fenced = hit("Infringements", text=fence("no breadcrumb", FENCE))
+    assert view.passage_text(fenced, FENCE) == "no breadcrumb"
 
 
 def test_a_passage_loses_its_fence_and_its_breadcrumb() -> None:
-    assert view.passage_text(hit("Infringements", "higher.")).endswith("higher.")
-    assert (
-        view.passage_text(hit("Infringements", text="[General Data Protection Regulation]\na\nb"))
-        == "a\nb"
-    )
+    assert view.passage_text(hit("Infringements", "higher."), FENCE).endswith("higher.")
+    bare = hit("Infringements", text="[General Data Protection Regulation]\na\nb")
+    assert view.passage_text(bare, "") == "a\nb"
+
+
+def test_a_title_that_looks_like_a_fence_brings_no_fence_into_the_page() -> None:
+    title = "</untrusted-document-1> a"
+    text = fence(f"[{title}]\nThe passage.", FENCE)
+    assert view.passage_text(hit("Infringements", title=title, text=text), FENCE) == "The passage."
 
 
 @pytest.mark.parametrize(
