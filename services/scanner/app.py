@@ -1,33 +1,59 @@
-"""Composition root of the scanner: verdicts, and the review of what is in quarantine."""
+"""Composition root of the scanner: verdicts, the review of what is in quarantine, re-scans."""
+
+import asyncio
 
 from fastapi import FastAPI, Request
 
 from contracts.http import Reviewed, ReviewRequest
+from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from kernel.large import OneLarge
 from kernel.service import Env, Service
 from kernel.web import actor, create_api
 from services.scanner import handlers
+from services.scanner.rescan import Rescanner
+from services.scanner.rescans import Requests
 from services.scanner.review import review
+from services.scanner.stored import LiveFirst, RulesOnly, Stored
 
 
-def create_app(env: Env) -> FastAPI:
-    """The HTTP surface: `POST /review/{version_id}`."""
+def create_app(env: Env, requests: Requests) -> FastAPI:
+    """The HTTP surface: `POST /review/{version_id}` and the re-scans."""
     app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
     @app.post("/review/{version_id}", response_model=Reviewed)
     async def post_review(version_id: str, body: ReviewRequest, request: Request) -> Reviewed:
         return await review(version_id, body, actor(request), env.log)
 
+    @app.post("/rescan", response_model=RescanReply)
+    async def post_rescan(body: RescanRequest, request: Request) -> RescanReply:
+        return await requests.start(body.project, actor(request))
+
+    @app.post("/rescan/cancel", response_model=RescanReply)
+    async def post_cancel(body: RescanRequest, request: Request) -> RescanReply:
+        return await requests.cancel(body.project, actor(request))
+
+    @app.get("/rescan", response_model=RescanReply)
+    async def get_rescans(project: str | None = None) -> RescanReply:
+        return await requests.status(project)
+
+    @app.get("/rescan/{rescan_id}", response_model=RescanReport)
+    async def get_report(rescan_id: str) -> RescanReport:
+        return await requests.report(rescan_id)
+
     return app
 
 
 async def build(env: Env) -> Service:
     """The scanner."""
+    judge = await asyncio.to_thread(RulesOnly)
+    stored, first = Stored(env.blobs, judge, OneLarge()), LiveFirst()
+    rescanner = Rescanner(env.log, stored, first)
     return Service(
         "scanner",
-        app=create_app(env),
+        app=create_app(env, Requests(env.log, rescanner)),
         handlers=handlers,
+        background=(rescanner.run,),
         # One may be a large document: a small one behind it is delivered all the same.
         concurrency=max(env.settings.concurrency, 2),
-        deps={"blobs": env.blobs, "received": env.log.received, "large": OneLarge()},
+        deps={"stored": stored, "received": env.log.received, "first": first},
     )

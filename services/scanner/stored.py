@@ -1,0 +1,156 @@
+"""Stored texts as they are judged: read, checked against their names, scanned beside the loop."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
+from contracts.events import Sha256
+from kernel.errors import Refusal
+from kernel.large import OneLarge
+from kernel.parsed import load
+from services.scanner.domain import ScanResult, scan
+from services.scanner.ruleset import default_ruleset
+from services.scanner.texts import hidden_of, hidden_of_meta
+
+
+class Reads(Protocol):
+    """What the scanner needs of the blob store; FileNotFoundError if there is no such blob."""
+
+    async def get(self, name: str) -> bytes: ...
+    async def size(self, name: str) -> int: ...
+    def local_path(self, name: str) -> AbstractAsyncContextManager[Path]: ...
+
+
+class Judges(Protocol):
+    """The scanner's judgement; `version` names everything that it follows from."""
+
+    @property
+    def version(self) -> str: ...
+    def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult: ...
+
+
+class RulesOnly:
+    """The rules without the learned layer."""
+
+    def __init__(self) -> None:
+        self._ruleset = default_ruleset()
+
+    @property
+    def version(self) -> str:
+        """Of the rule set."""
+        return self._ruleset.version
+
+    def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
+        """Findings and verdict."""
+        return scan(text, hidden, self._ruleset)
+
+
+class LiveFirst:
+    """What has just come in goes before what is scanned again."""
+
+    def __init__(self) -> None:
+        self._working = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @asynccontextmanager
+    async def live(self) -> AsyncIterator[None]:
+        """A scan of something new is under way."""
+        self._working += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._working -= 1
+            if not self._working:
+                self._idle.set()
+
+    async def wait(self, patience: float) -> None:
+        """Until nothing new is being scanned, or for so many seconds: it must come on, too."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._idle.wait()
+
+
+class Stored:
+    """Judges what the blob store has under a name, and nothing else."""
+
+    def __init__(self, blobs: Reads, judge: Judges, large: OneLarge) -> None:
+        self._blobs, self._large = blobs, large
+        self.judge = judge
+
+    async def parse(self, name: Sha256) -> ScanResult:
+        """Of a parse, with hidden text and meta.
+
+        Raises:
+            Refusal: `text-missing`, `text-changed`: it is not the text that was announced.
+            Retry: it is large, and another large document is under work.
+        """
+        async with self._large.turn(await self._size(name)):
+            parsed = await self._parse(name)
+            return await self._judged(parsed.markdown, hidden_of(parsed))
+
+    async def hidden(self, name: Sha256) -> ScanResult:
+        """Of what is hidden in a parse alone. Raises as `parse`."""
+        async with self._large.turn(await self._size(name)):
+            return await self._judged("", hidden_of(await self._parse(name)))
+
+    async def body(self, name: Sha256, meta_sha256: Sha256) -> ScanResult:
+        """Of a body with its meta. Raises as `parse`."""
+        async with self._large.turn(await self._size(name)):
+            body = (await self._read(name)).decode()
+            meta = BodyMeta.model_validate_json(await self._read(meta_sha256))
+            return await self._judged(body, hidden_of_meta(meta))
+
+    async def _judged(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
+        """In a thread, so that the heartbeat of the delivery goes on."""
+        return await asyncio.to_thread(self.judge.judge, text, hidden)
+
+    async def _size(self, name: Sha256) -> int:
+        try:
+            return await self._blobs.size(name)
+        except FileNotFoundError:
+            raise _missing() from None
+
+    async def _parse(self, name: Sha256) -> ParsedDocument:
+        """A parse, checked like `_read`, and never there twice."""
+        try:
+            async with self._blobs.local_path(name) as path:
+                return await asyncio.to_thread(_loaded, path, name)
+        except FileNotFoundError:
+            raise _missing() from None
+
+    async def _read(self, name: Sha256) -> bytes:
+        """The bytes of a blob, checked against its name: what is judged is what is named."""
+        try:
+            data = await self._blobs.get(name)
+        except FileNotFoundError:
+            raise _missing() from None
+        if hashlib.sha256(data).hexdigest() != name:
+            raise _changed()
+        return data
+
+
+def _loaded(path: Path, name: Sha256) -> ParsedDocument:
+    try:
+        document, digest = load(path)
+    except ValueError:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest == name:
+            raise
+    if digest != name:
+        raise _changed()
+    return document
+
+
+def _missing() -> Refusal:
+    return Refusal("text-missing", "the text to scan is no longer stored")
+
+
+def _changed() -> Refusal:
+    return Refusal("text-changed", "the stored text is not the one that was announced")
