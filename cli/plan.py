@@ -50,6 +50,8 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 }
 """Names or patterns of what a service may have besides `KB_<SERVICE>_*`."""
 _WITHOUT_BLOBS = frozenset({"relay", "ui"})
+_API = "KB.API"
+"""The subjects under which a user of our own bus finds JetStream (`kernel.provision.API`)."""
 _BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
 
 
@@ -147,7 +149,8 @@ def _bus(services: tuple[str, ...], config: Config, stores: Stores) -> dict[str,
         return {}
     if stores.external_nats:
         return {"KB_NATS_URL": stores.nats}
-    return {"KB_NATS_URL": with_user(stores.nats, user, config[f"KB_BUS_PASSWORD_{user.upper()}"])}
+    url = with_user(stores.nats, user, config[f"KB_BUS_PASSWORD_{user.upper()}"])
+    return {"KB_NATS_URL": url} if user == "relay" else {"KB_NATS_URL": url, "KB_NATS_API": _API}
 
 
 def with_user(url: str, user: str, password: str) -> str:

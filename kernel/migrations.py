@@ -64,8 +64,10 @@ async def _migrate(connection: Any, role_passwords: Mapping[str, str]) -> list[s
 
 
 async def _rights(connection: Any, q: Any) -> None:
-    """`log.writer` says what the flow table says, and nothing else."""
+    """`log.writer` says what the flow table says, and only services get into the database."""
     owner = await q.session_role(connection)
     rows = [(f"kb_{s}", t) for s in SERVICES for t in emitted_by(s)]
     rows += [(owner, t) for s in SERVICES for t in emitted_by(s)]
     await q.replace_writers(connection, roles=[r for r, _ in rows], types=[t for _, t in rows])
+    services = [f"kb_{s}" for s in (*SERVICES, "relay")]
+    await connection.execute(await q.closing_statement(connection, roles=services))

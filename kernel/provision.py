@@ -24,6 +24,13 @@ LANES: tuple[Lane, ...] = ("live", "bulk")
 ACK_WAIT = 20.0
 """Seconds until a silent worker is taken for dead; workers beat every quarter of it."""
 MAX_ACK_PENDING = 64
+ACCOUNT = "KB"
+"""The account of the stream; the relay and the administrator are in it, and nobody else."""
+API = "KB.API"
+"""Where a service's account finds JetStream: under the usual name every account has one of its own,
+which answers that there is no JetStream."""
+NOTHING = "_kb.none"
+_STREAM_USERS = frozenset({"relay", "admin"})
 
 
 def stream_config(replicas: int = 1) -> StreamConfig:
@@ -89,23 +96,52 @@ async def _stream(js: JetStreamContext, config: StreamConfig) -> None:
 
 
 def nats_config(users: Mapping[str, str]) -> str:
-    """Server configuration: one user a service with the least it needs.
+    """Server configuration: an account a service, and one for the stream.
 
     Args:
         users: user name (`relay`, `admin`, or a service) → password.
 
     Only `relay` may publish events, so a compromised parser cannot forge one on the bus. `admin`
-    provisions.
+    provisions. The others see nothing but their own consumers, as services of the stream's account:
+    an answer never leaves the account that asked. With one account for all, a service could name
+    an event's subject as the place for an answer, and the stream would have taken it in.
     """
-    entries = []
+    accounts, offered, inside = [], [], []
     for name, password in users.items():
         publish, subscribe = _rights(name)
-        entries.append(
-            f'    {{ user: "{name}", password: "{password}", permissions: {{\n'
+        user = (
+            f'{{ user: "{name}", password: "{password}", permissions: {{\n'
             f"      publish: [{', '.join(map(_quote, publish))}]\n"
             f"      subscribe: [{', '.join(map(_quote, subscribe))}] }} }}"
         )
-    return "authorization {\n  users: [\n" + "\n".join(entries) + "\n  ]\n}\n"
+        if name in _STREAM_USERS:
+            inside.append(user)
+            continue
+        uses = [s for s in publish if s != NOTHING]
+        offered += [_offer(subject, name) for subject in uses]
+        imports = ", ".join(map(_import, uses))
+        accounts.append(f"  {name}: {{\n    users: [{user}]\n    imports: [{imports}]\n  }}")
+    accounts.append(
+        f"  {ACCOUNT}: {{\n    jetstream: enabled\n    users: [{', '.join(inside)}]\n"
+        f"    exports: [{', '.join(offered)}]\n  }}"
+    )
+    return "accounts {\n" + "\n".join(accounts) + "\n}\n"
+
+
+def _offer(subject: str, account: str) -> str:
+    """Messages come as answers to one request, so that answer is a stream."""
+    kind = "stream" if ".MSG.NEXT." in subject else "singleton"
+    name = _quote(_of_server(subject))
+    return f"{{ service: {name}, response_type: {kind}, accounts: [{account}] }}"
+
+
+def _import(subject: str) -> str:
+    theirs = _quote(_of_server(subject))
+    return f"{{ service: {{ account: {ACCOUNT}, subject: {theirs} }}, to: {_quote(subject)} }}"
+
+
+def _of_server(subject: str) -> str:
+    return f"$JS.{subject.removeprefix('KB.')}" if subject.startswith(f"{API}.") else subject
 
 
 def _quote(text: str) -> str:
@@ -122,8 +158,8 @@ def _rights(user: str) -> tuple[list[str], list[str]]:
         if service == user:
             name = durable(service, event, lane)
             publish += [
-                f"$JS.API.CONSUMER.INFO.{STREAM}.{name}",
-                f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{name}",
+                f"{API}.CONSUMER.INFO.{STREAM}.{name}",
+                f"{API}.CONSUMER.MSG.NEXT.{STREAM}.{name}",
                 f"$JS.ACK.{STREAM}.{name}.>",
             ]
-    return publish or ["_kb.none"], ["_INBOX.>"]
+    return publish or [NOTHING], ["_INBOX.>"]

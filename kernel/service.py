@@ -180,7 +180,7 @@ def _watchdogs(services: list[Service], settings: Settings) -> list[Watchdog]:
         for service, event, lane in consumers()
         if service == s.name
     ]
-    return [Watchdog(settings.nats_url, names)] if names else []
+    return [Watchdog(settings.nats_url, names, settings.nats_api)] if names else []
 
 
 async def _start(broker: Any, patience: float) -> None:
@@ -221,6 +221,7 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
         reconnect_time_wait=1,
         graceful_timeout=10,
         closed_cb=closed,
+        js_options={"prefix": settings.nats_api},
         logger=None,
     )
     for service, env, handlers in workers:

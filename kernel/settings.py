@@ -16,6 +16,9 @@ class Settings(BaseSettings):
     postgres_url_indexer: str = Field("", description="its own role, where it shares a process")
     postgres_url_search: str = Field("", description="its own role, where it shares a process")
     nats_url: str = Field("", description="JetStream, with this service's user")
+    nats_api: str = Field(
+        "$JS.API", description="subjects of JetStream's API; KB.API with the users that we make"
+    )
     blobs: str = Field("", description="folder or URL of the blob store; default DATA/blobs")
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(0, description="port to listen on; 0 lets the system choose")

@@ -33,6 +33,7 @@ class Watchdog:
 
     nats_url: str
     names: Sequence[str]
+    api: str = "$JS.API"
     every: float = EVERY
     _seen: dict[str, int] = field(default_factory=dict)
     _still: dict[str, int] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Watchdog:
             while True:
                 await asyncio.sleep(self.every)
                 for name in self.names:
-                    await self._look(connection.jetstream(), name)
+                    await self._look(connection.jetstream(prefix=self.api), name)
         finally:
             await connection.close()
 

@@ -27,3 +27,9 @@ INSERT INTO log.writer SELECT r, t FROM wanted ON CONFLICT DO NOTHING;
 -- name: password_statement$
 -- ALTER ROLE takes no parameters, so the server quotes them.
 SELECT format('ALTER ROLE %I PASSWORD %L', :role::text, :password::text);
+
+-- name: closing_statement$
+-- Rights on a database are not copied with it, so they are set with every run.
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC; GRANT CONNECT ON DATABASE %I TO %s',
+              current_database(), current_database(),
+              (SELECT string_agg(quote_ident(r), ', ') FROM unnest(:roles::text[]) r));
