@@ -4,10 +4,28 @@ import unicodedata
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
 
 from contracts.artifacts import Span
-from contracts.events import Chunking, Project, Stage, Window
+from contracts.events import (
+    Chunking,
+    HiddenKind,
+    Project,
+    ScanSubject,
+    Severity,
+    Sha256,
+    Stage,
+    Verdict,
+    Window,
+)
 
 
 def _moment(value: object) -> object:
@@ -132,8 +150,37 @@ Status = Literal[
 FINAL: frozenset[str] = frozenset({"indexed", "review", "rejected", "blocked", "failed", "erased"})
 
 
+class ScanNote(Body):
+    """The newest verdict on a version: what, and because of which rules (worst first).
+
+    With `bypassed` an administrator trusted the version: it counts as clean whatever was found,
+    and `worst`, `score` and `rules` say what that was. `worst` is None without findings.
+    """
+
+    subject: ScanSubject
+    verdict: Verdict
+    score: float
+    worst: Severity | None
+    rules: list[str]
+    findings: int
+    ruleset: str
+    bypassed: bool
+    text_sha256: str
+    at: datetime
+
+
+class Trust(Body):
+    """Who said that a version may pass the scan, and when."""
+
+    actor: str
+    at: datetime
+
+
 class VersionView(Body):
-    """One version: the manifest."""
+    """One version: the manifest.
+
+    `scan` and `trust` are given with one document, and in lists by `status` or `trusted`.
+    """
 
     version_id: str
     document_id: str
@@ -163,6 +210,8 @@ class VersionView(Body):
     trusted: bool = False
     parent: str | None = None
     """The version that this file was attached to."""
+    scan: ScanNote | None = None
+    trust: Trust | None = None
 
 
 class Relative(Body):
@@ -190,10 +239,14 @@ class DocumentView(VersionView):
 
 
 class DocumentPage(Body):
-    """A page of documents, newest first; `next` is the cursor of the following page."""
+    """A page of documents, newest first; `next` is the cursor of the following page.
+
+    `total`: how many a list by `status` or `trusted` has, at most 1,000 are counted.
+    """
 
     documents: list[VersionView]
     next: str | None
+    total: int | None = None
 
 
 class JobView(Body):
@@ -344,19 +397,94 @@ class RebuildReply(Body):
     rebuilt: list[Rebuilt]
 
 
+class ReviewFinding(Body):
+    """One finding of the verdict that waits for a decision.
+
+    `text` is the place in `ReviewView.texts` of the text in which the bytes count; None: it is not
+    known (a verdict of before 2026-12). `kind`, `why` are empty when this rule set has no such
+    rule. In `before`, `match`, `after`, `says` characters that nobody sees are shown (`⟦U+202E⟧`);
+    a long match is cut in its middle. `says`: what the match is when it is `decoded`.
+    """
+
+    number: int
+    rule: str
+    kind: str
+    severity: Severity
+    why: str
+    count: int
+    text: int | None
+    byte_start: int
+    byte_end: int
+    decoded: list[str]
+    before: str
+    match: str
+    after: str
+    says: str = ""
+
+
+class ReviewPiece(Body):
+    """A stretch of a text, characters that nobody sees shown, and the `number` of each finding that
+    covers it. A gap has no text: `left_out` bytes are not shown."""
+
+    text: str
+    findings: list[int] = []
+    left_out: int = 0
+
+
+class ReviewText(Body):
+    """A text that was judged: the Markdown, or one that a reader does not see (`hidden` its kind,
+    `hidden_index` its number). The pieces are its parts around the findings, in order."""
+
+    hidden: HiddenKind | None
+    hidden_index: int | None
+    size_bytes: int
+    pieces: list[ReviewPiece]
+
+
+class ReviewView(Body):
+    """`GET /review/{version_id}`: the open verdict, and the text that it is about.
+
+    `rescan`: the text was in the index when newer rules found this; `lowered`: they say block.
+    `left_out`: how many findings, and hidden texts, are beyond what one answer shows.
+    """
+
+    version_id: str
+    document_id: str
+    source_id: str
+    project: str
+    name: str
+    subject: ScanSubject
+    text_sha256: str
+    score: float
+    ruleset: str
+    judged_at: datetime
+    rescan: bool
+    lowered: bool
+    findings: list[ReviewFinding]
+    texts: list[ReviewText]
+    left_out: int = 0
+
+
 class ReviewRequest(Body):
-    """`POST /review/{version_id}`: what a person decides about a quarantined version."""
+    """`POST /review/{version_id}`: what a person decides about a quarantined version.
+
+    `text_sha256`: the text that the person looked at; nothing is decided if another one waits.
+    """
 
     decision: Literal["release", "reject"]
-    reason: Plain = Field(min_length=1, max_length=500)
+    reason: Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_plain)] = (
+        Field(min_length=1, max_length=500)
+    )
+    text_sha256: Sha256 | None = None
 
 
 class Reviewed(Body):
-    """The decision is in the log."""
+    """The decision is in the log. It is about the text `text_sha256` and no other."""
 
     version_id: str
     decision: Literal["release", "reject"]
     position: int
+    text_sha256: str = ""
 
 
 class JobChanged(Body):

@@ -4,7 +4,6 @@ import asyncio
 
 from fastapi import FastAPI, Request
 
-from contracts.http import Reviewed, ReviewRequest
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from kernel.large import OneLarge
 from kernel.service import Env, Service
@@ -12,17 +11,15 @@ from kernel.web import actor, create_api
 from services.scanner import handlers
 from services.scanner.rescan import Rescanner
 from services.scanner.rescans import Requests
-from services.scanner.review import review
+from services.scanner.review_routes import add_review_routes
 from services.scanner.stored import LiveFirst, RulesOnly, Stored
 
 
 def create_app(env: Env, requests: Requests) -> FastAPI:
-    """The HTTP surface: `POST /review/{version_id}` and the re-scans."""
+    """The HTTP surface: the review and the re-scans."""
     app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
-    @app.post("/review/{version_id}", response_model=Reviewed)
-    async def post_review(version_id: str, body: ReviewRequest, request: Request) -> Reviewed:
-        return await review(version_id, body, actor(request), env.log)
+    add_review_routes(app, env.log, env.blobs)
 
     @app.post("/rescan", response_model=RescanReply)
     async def post_rescan(body: RescanRequest, request: Request) -> RescanReply:

@@ -91,19 +91,19 @@ class Stored:
             Retry: it is large, and another large document is under work.
         """
         async with self._large.turn(await self._size(name)):
-            parsed = await self._parse(name)
+            parsed = await read_parse(self._blobs, name)
             return await self._judged(parsed.markdown, hidden_of(parsed))
 
     async def hidden(self, name: Sha256) -> ScanResult:
         """Of what is hidden in a parse alone. Raises as `parse`."""
         async with self._large.turn(await self._size(name)):
-            return await self._judged("", hidden_of(await self._parse(name)))
+            return await self._judged("", hidden_of(await read_parse(self._blobs, name)))
 
     async def body(self, name: Sha256, meta_sha256: Sha256) -> ScanResult:
         """Of a body with its meta. Raises as `parse`."""
         async with self._large.turn(await self._size(name)):
-            body = (await self._read(name)).decode()
-            meta = BodyMeta.model_validate_json(await self._read(meta_sha256))
+            body = (await read_checked(self._blobs, name)).decode()
+            meta = BodyMeta.model_validate_json(await read_checked(self._blobs, meta_sha256))
             return await self._judged(body, hidden_of_meta(meta))
 
     async def _judged(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
@@ -116,23 +116,29 @@ class Stored:
         except FileNotFoundError:
             raise _missing() from None
 
-    async def _parse(self, name: Sha256) -> ParsedDocument:
-        """A parse, checked like `_read`, and never there twice."""
-        try:
-            async with self._blobs.local_path(name) as path:
-                return await asyncio.to_thread(_loaded, path, name)
-        except FileNotFoundError:
-            raise _missing() from None
 
-    async def _read(self, name: Sha256) -> bytes:
-        """The bytes of a blob, checked against its name: what is judged is what is named."""
-        try:
-            data = await self._blobs.get(name)
-        except FileNotFoundError:
-            raise _missing() from None
-        if hashlib.sha256(data).hexdigest() != name:
-            raise _changed()
-        return data
+async def read_parse(blobs: Reads, name: Sha256) -> ParsedDocument:
+    """A parse, checked like `read_checked`, and never there twice."""
+    try:
+        async with blobs.local_path(name) as path:
+            return await asyncio.to_thread(_loaded, path, name)
+    except FileNotFoundError:
+        raise _missing() from None
+
+
+async def read_checked(blobs: Reads, name: Sha256) -> bytes:
+    """The bytes of a blob, checked against its name: what is read is what is named.
+
+    Raises:
+        Refusal: `text-missing`, `text-changed`.
+    """
+    try:
+        data = await blobs.get(name)
+    except FileNotFoundError:
+        raise _missing() from None
+    if hashlib.sha256(data).hexdigest() != name:
+        raise _changed()
+    return data
 
 
 def _loaded(path: Path, name: Sha256) -> ParsedDocument:
@@ -149,8 +155,9 @@ def _loaded(path: Path, name: Sha256) -> ParsedDocument:
 
 
 def _missing() -> Refusal:
-    return Refusal("text-missing", "the text to scan is no longer stored")
+    return Refusal("text-missing", "the text to scan is no longer stored", status=410)
 
 
 def _changed() -> Refusal:
-    return Refusal("text-changed", "the stored text is not the one that was announced")
+    reason = "the stored text is not the one that was announced"
+    return Refusal("text-changed", reason, status=409)
