@@ -49,6 +49,7 @@ def _foreign(data: Path, variant: str) -> Iterator[str]:
     retrieval = data / "retrieval"
     for pattern in (
         f"gnome_help/{variant}/corpus.jsonl", f"exams_wiki_distractors/{plain}.jsonl",
+        f"libreoffice_help/{variant}/corpus.jsonl",
         f"xquad/{variant}/corpus.jsonl", f"progit/{variant}/corpus.jsonl",
     ):  # fmt: skip
         for path in sorted(retrieval.glob(pattern)):

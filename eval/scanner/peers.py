@@ -20,6 +20,8 @@ from eval.scanner.tally import share, table
 
 FOLDER = Path("/tmp/peers")
 PATIENCE_SECONDS = 1500
+_MOST = 300
+"""Items of a set, drawn by a seed."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _sets(data: Path) -> dict[str, list[Item]]:
     found["held out, honest"] = list(heldout.harmless(data))
     for items in found.values():
         random.Random(4).shuffle(items)
-    return {name: items[:600] for name, items in found.items()}
+    return {name: items[:_MOST] for name, items in found.items()}
 
 
 def _row(name: str, answers: list[Answers]) -> list[str]:
