@@ -84,7 +84,8 @@ def buried(data: Path, kind: str) -> Iterator[Item]:
         for offset, place in enumerate(PLACES):
             host = texts[(3 * number + offset) % len(texts)]
             text = inserted(host, row["text"], place)
-            yield bare(f"{row['id']}-{place}", 1, text, lang=row["lang"], place=place)
+            groups = {"lang": row["lang"], "place": place, "attack": row["id"]}
+            yield bare(f"{row['id']}-{place}", 1, text, **groups)
 
 
 def alone(kind: str, label: int) -> Iterator[Item]:
@@ -103,7 +104,8 @@ def in_disguise(data: Path) -> Iterator[Item]:
             texts = homes[row["lang"]]
             number += 1
             whole = inserted(texts[number % len(texts)], text, "middle")
-            yield bare(f"{row['id']}-{name}", 1, whole, lang=row["lang"], technique=name)
+            groups = {"lang": row["lang"], "technique": name, "attack": row["id"]}
+            yield bare(f"{row['id']}-{name}", 1, whole, **groups)
 
 
 def harmless(data: Path) -> Iterator[Item]:

@@ -1,13 +1,13 @@
 """The tables that go into `eval/RESULTS.md`."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from eval.scanner import files, heldout, sets
 from eval.scanner.items import Item, Judge, Judged, judged
 from eval.scanner.speed import growth, scripts, throughput
-from eval.scanner.tally import HEADS, by_group, cells, gaps, table, tally
+from eval.scanner.tally import HEADS, by_group, cells, gaps, kept, share, table, tally
 
 Judges = dict[str, Judge]
 """By name: `rules`, and `rules + learned` where there is a learned layer."""
@@ -79,32 +79,59 @@ def honest(data: Path, judges: Judges, *, with_files: bool) -> Iterator[str]:
 
 def held_out(data: Path, judges: Judges) -> Iterator[str]:
     """The set nobody looks at: recall and false alarms in each language."""
-    groups: dict[str, Callable[[], Iterable[Item]]] = {
-        "tasks in hosts": lambda: heldout.buried(data, "task"),
-        "override, exfiltration, role play in hosts": lambda: heldout.buried(data, "override"),
-        "the same in disguise": lambda: heldout.in_disguise(data),
-        "near misses alone": lambda: heldout.alone("near-miss", 0),
-        "hosts, and near misses in them": lambda: heldout.harmless(data),
+    groups: dict[str, list[Item]] = {
+        _TASKS: list(heldout.buried(data, "task")),
+        _ATTACKS: list(heldout.buried(data, "override")),
+        _DISGUISED: list(heldout.in_disguise(data)),
+        "near misses alone": list(heldout.alone("near-miss", 0)),
+        "hosts, and near misses in them": list(heldout.harmless(data)),
     }
-    disguises: dict[str, list[Judged]] = {}
-    kinds: dict[str, dict[str, list[Judged]]] = {}
+    found = {
+        (name, who): list(judged(items, judge))
+        for name, items in groups.items()
+        for who, judge in judges.items()
+    }
     heads = ("held out", "judge", *heldout.VARIANTS, "worst against en")
-    rows = []
-    for name, make in groups.items():
-        items = list(make())
-        for who, judge in judges.items():
-            results = list(judged(items, judge))
-            rows.append([name, who, *_by_language(results)])
-            if name == "the same in disguise":
-                disguises[who] = results
-            kinds.setdefault(name, {})[who] = results
-    yield from table(heads, rows)
+    yield from table(heads, ([n, who, *_by_language(rows)] for (n, who), rows in found.items()))
     yield ""
-    yield from table(
-        ("held out", "judge", *HEADS),
-        ([n, who, *cells(tally(rs))] for n, found in kinds.items() for who, rs in found.items()),
-    )
-    yield from _split("held out, in disguise", "technique", disguises)
+    rows = [[name, who, *cells(tally(results))] for (name, who), results in found.items()]
+    yield from table(("held out", "judge", *HEADS), rows)
+    yield ""
+    yield from _places(found, judges)
+    yield ""
+    yield from _disguises(found, judges)
+
+
+_TASKS = "tasks in hosts"
+_ATTACKS = "override, exfiltration, role play in hosts"
+_DISGUISED = "the same in disguise"
+_Found = dict[tuple[str, str], list[Judged]]
+
+
+def _places(found: _Found, judges: Judges) -> Iterator[str]:
+    """Does it matter where in its host an attack stands?"""
+    rows = []
+    for name in (_TASKS, _ATTACKS):
+        for who in judges:
+            counts = by_group(found[name, who], "place")
+            told = [share(counts[p].attacks_flagged, counts[p].attacks) for p in heldout.PLACES]
+            rows.append([name, who, *told])
+    yield from table(("held out, by place", "judge", *heldout.PLACES), rows)
+
+
+def _disguises(found: _Found, judges: Judges) -> Iterator[str]:
+    rows = []
+    for who in judges:
+        disguised = found[_DISGUISED, who]
+        still = kept(found[_ATTACKS, who], disguised)
+        for technique, counts in by_group(disguised, "technique").items():
+            part, whole = still.get(technique, (0, 0))
+            rows.append([
+                technique, who, share(counts.attacks_blocked, counts.attacks),
+                share(counts.attacks_flagged, counts.attacks), share(part, whole),
+            ])  # fmt: skip
+    heads = ("in disguise", "judge", "block", "block or review", "of those found undisguised")
+    yield from table(heads, rows)
 
 
 def _by_language(results: list[Judged]) -> list[str]:

@@ -81,3 +81,18 @@ def gaps(recalls: dict[str, float | None], base: str = "en") -> dict[str, float]
     if reference is None:
         return {}
     return {k: 100 * (v - reference) for k, v in recalls.items() if v is not None}
+
+
+def kept(plain: Iterable[Judged], disguised: Iterable[Judged]) -> dict[str, tuple[int, int]]:
+    """By technique: how many disguised attacks are found of those whose plain text is found.
+
+    What the rules do not know in plain letters is not the decoders' fault. `groups` name the
+    attack in both, `attack`, and the `technique`.
+    """
+    known = {row.item.groups["attack"] for row in plain if row.flagged}
+    counts: dict[str, tuple[int, int]] = {}
+    for row in disguised:
+        if row.item.groups["attack"] in known:
+            found, whole = counts.get(row.item.groups["technique"], (0, 0))
+            counts[row.item.groups["technique"]] = found + row.flagged, whole + 1
+    return dict(sorted(counts.items()))
