@@ -16,6 +16,7 @@ from contracts.http import (
     Journal,
     QueryReply,
     QueryRequest,
+    Status,
 )
 from kernel.errors import Refusal
 from kernel.log import Log
@@ -45,9 +46,13 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
 
     @app.get("/documents", response_model=DocumentPage)
     async def get_documents(
-        project: Project | None = None, cursor: str | None = None, limit: Limit = 50
+        project: Project | None = None,
+        cursor: str | None = None,
+        limit: Limit = 50,
+        status: Status | None = None,
+        trusted: bool | None = None,
     ) -> DocumentPage:
-        return await documents.listing(project, cursor, limit)
+        return await documents.listing(project, cursor, limit, status=status, trusted=trusted)
 
     @app.get("/documents/{id}", response_model=DocumentView)
     async def get_document(id: str) -> DocumentView:

@@ -17,13 +17,17 @@ from contracts.http import (
     Journal,
     JournalEntry,
     Relative,
+    Status,
     VersionView,
 )
 from contracts.states import STATES
 from kernel.blobs import Blobs
 from kernel.db import queries
 from kernel.errors import Refusal
-from kernel.log import Log
+from kernel.log import Log, to_envelope
+from services.search.notes import notes
+
+MOST_COUNTED = 1000
 
 
 class Documents:
@@ -41,8 +45,9 @@ class Documents:
         """
         versions, chosen = await self._find(id_)
         line = [v for v in versions if v.document_id == chosen.document_id]
+        [noted] = await self._noted([chosen])
         return DocumentView(
-            **chosen.model_dump(exclude={"versions"}),
+            **noted.model_dump(exclude={"versions"}),
             versions=line,
             **await self._family(chosen, line),
         )
@@ -103,18 +108,43 @@ class Documents:
         ]
         return Journal(document_id=chosen.document_id, entries=entries)
 
-    async def listing(self, project: str | None, cursor: str | None, limit: int) -> DocumentPage:
-        """A page of versions, newest first."""
+    async def listing(
+        self,
+        project: str | None,
+        cursor: str | None,
+        limit: int,
+        *,
+        status: Status | None = None,
+        trusted: bool | None = None,
+    ) -> DocumentPage:
+        """A page of versions, newest first; a list by status or trust tells also why and by whom.
+
+        Raises:
+            Refusal: `invalid-cursor`.
+        """
         before, before_id = _cursor(cursor)
-        rows = self._sql.listing(
-            self._log.pool, project=project, before=before, before_id=before_id, limit=limit + 1
-        )
+        which = {"project": project, "status": status, "trusted": trusted}
+        pool = self._log.pool
+        rows = self._sql.listing(pool, **which, before=before, before_id=before_id, limit=limit + 1)
         views = [_version(r) async for r in rows]
         more = views[limit - 1] if len(views) > limit else None
+        page, total = views[:limit], None
+        if status is not None or trusted is not None:
+            page = await self._noted(page)
+            total = await self._sql.count_listing(pool, **which, limit=MOST_COUNTED)
         return DocumentPage(
-            documents=views[:limit],
+            documents=page,
             next=_encode(more.received_at, more.version_id) if more else None,
+            total=total,
         )
+
+    async def _noted(self, versions: list[VersionView]) -> list[VersionView]:
+        """The versions with their newest verdict, and with who trusted them."""
+        streams = [f"version-{v.version_id}" for v in versions]
+        streams += {f"document-{v.document_id}" for v in versions if v.trusted}
+        rows = self._sql.judgements(self._log.pool, streams=streams)
+        envelopes = [to_envelope(r) async for r in rows]
+        return [v.model_copy(update=notes(v, envelopes)) for v in versions]
 
     async def job(self, id_: str) -> JobView:
         """One ingest.

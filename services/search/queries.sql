@@ -53,8 +53,25 @@ SELECT v.*, coalesce(
             FROM read.validity w WHERE w.version_id = v.version_id), '[]') AS windows
   FROM read.version v
  WHERE (:project::text IS NULL OR v.project = :project)
+   AND (:status::text IS NULL OR v.status = :status)
+   AND (:trusted::boolean IS NULL OR v.trusted = :trusted)
    AND (:before::timestamptz IS NULL OR (v.received_at, v.version_id) < (:before, :before_id::text))
  ORDER BY v.received_at DESC, v.version_id DESC LIMIT :limit;
+
+-- name: count_listing$
+-- How many versions such a list has, counted up to a limit.
+SELECT count(*) FROM (
+  SELECT FROM read.version v
+   WHERE (:project::text IS NULL OR v.project = :project)
+     AND (:status::text IS NULL OR v.status = :status)
+     AND (:trusted::boolean IS NULL OR v.trusted = :trusted)
+   LIMIT :limit) counted;
+
+-- name: judgements
+-- Verdicts on versions, and receipts of documents, in order.
+SELECT * FROM log.event
+ WHERE stream_id = ANY(:streams::text[]) AND type IN ('ScanVerdict', 'DocumentReceived')
+ ORDER BY position;
 
 -- name: job^
 SELECT * FROM read.job WHERE job_id = :job_id;
