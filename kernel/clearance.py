@@ -124,18 +124,18 @@ class Texts:
             if event.subject == "parsed":
                 self._parse[job] = text
 
-    def made_of(self, body: Text) -> Text | None:
-        """The parse that a body was made of last; None if the log does not say."""
-        return self._made_of.get(body)
-
     def clearance(self, body_sha256: str, meta_sha256: str) -> Clearance:
         """May this body be indexed, with this meta? Its parse counts too, with its hidden text."""
         body = Text(body_sha256, meta_sha256)
         if body not in self._once:
             return "unknown"
-        parse = self._made_of.get(body)
-        good = self.words[body].clear and (parse is None or self.words[parse].clear)
+        good = self.words[body].clear and not self.parse_withdrawn(body_sha256, meta_sha256)
         return "cleared" if good else "withdrawn"
+
+    def parse_withdrawn(self, body_sha256: str, meta_sha256: str) -> bool:
+        """Was the parse that this body was made of taken back since?"""
+        parse = self._made_of.get(Text(body_sha256, meta_sha256))
+        return parse is not None and not self.words[parse].clear
 
     def may_be_indexed(self, cut: Chunked) -> bool:
         """Is the text of a cut cleared?"""

@@ -52,5 +52,5 @@ async def build(env: Env) -> Service:
         background=(rescanner.run,),
         # One may be a large document: a small one behind it is delivered all the same.
         concurrency=max(env.settings.concurrency, 2),
-        deps={"stored": stored, "received": env.log.received, "first": first},
+        deps={"stored": stored, "received": env.log.received, "first": first, "log": env.log},
     )

@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 
 from contracts.events import Converted, DocumentReceived, Event, Failed, Parsed, ScanVerdict
+from kernel.clearance import Streams, texts_of_version
 from kernel.errors import Refusal
+from kernel.log import Decided
 from services.scanner.domain import ScanResult
 from services.scanner.stored import LiveFirst, Stored
 
@@ -24,9 +26,16 @@ async def on_parsed(
 
 
 async def on_converted(
-    event: Converted, *, stored: Stored, received: Received, first: LiveFirst
+    event: Converted, *, stored: Stored, received: Received, first: LiveFirst, log: Streams
 ) -> list[Event]:
-    """Judge the exact body that would be indexed, and its meta."""
+    """Judge the exact body that would be indexed, and its meta.
+
+    Nothing, if the parse that it was made of was taken back meanwhile: a person decides about that
+    first, and then it is converted anew.
+    """
+    texts = await texts_of_version(log, event)
+    if texts.parse_withdrawn(event.body_sha256, event.meta_sha256):
+        return []
     try:
         async with first.live():
             result = await stored.body(event.body_sha256, event.meta_sha256)
@@ -37,7 +46,8 @@ async def on_converted(
         "text_sha256": event.body_sha256,
         "meta_sha256": event.meta_sha256,
     }
-    return [verdict(event, result, stored, (await received(event)).trusted, **about)]
+    judged = verdict(event, result, stored, (await received(event)).trusted, **about)
+    return Decided([judged], texts.at)
 
 
 def verdict(

@@ -4,7 +4,15 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from contracts.envelope import Envelope
-from contracts.events import Erased, Event, Failed, Rejected, Released, ScanVerdict
+from contracts.events import (
+    DocumentReceived,
+    Erased,
+    Event,
+    Failed,
+    Rejected,
+    Released,
+    ScanVerdict,
+)
 from contracts.http import Reviewed, ReviewRequest, Status
 from contracts.states import moves, status_after
 from kernel.errors import Refusal, WrongVersion
@@ -82,9 +90,10 @@ async def waiting(version_id: str, log: Reads) -> tuple[ScanVerdict, Envelope, i
     if envelope is None or not isinstance(verdict, ScanVerdict):
         raise _refusal()
     for other in reversed(await log.stream(f"document-{verdict.document_id}")):
-        fact = other.fact()
-        if isinstance(fact, Erased) and fact.version_id == version_id:
-            if other.position > envelope.position:
+        fact = other.event()
+        if fact.version_id == version_id and isinstance(fact, Erased | DocumentReceived):
+            # A verdict may be recorded right after the erasure: then it is about nothing, too.
+            if isinstance(fact, Erased):
                 raise _refusal()
             break
     return verdict, envelope, events[-1].version

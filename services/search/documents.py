@@ -76,7 +76,8 @@ class Documents:
         _, chosen = await self._find(id_)
         # In review with a window: a new parse waits for a person, the text before is searchable.
         hidden = chosen.status in ("blocked", "rejected", "erased")
-        hidden |= chosen.status == "review" and not chosen.windows
+        judged = chosen.status == "review" or chosen.verdict in ("quarantine", "block")
+        hidden |= judged and not chosen.windows
         if chosen.body_sha256 is None or hidden:
             raise Refusal(
                 "no-body", f"the version is {chosen.status}: it has no body to read", status=404

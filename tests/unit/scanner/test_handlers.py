@@ -6,9 +6,10 @@ import pytest
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from contracts.events import Converted, DocumentReceived, Event, Failed, Parsed, ScanVerdict
+from kernel.consumer import bind_handler
 from kernel.errors import Retry
 from kernel.large import LARGE_BYTES, OneLarge
-from kernel.testing import MemoryBlobs
+from kernel.testing import MemoryBlobs, MemoryLog
 from kernel.testing import received as receipt
 from services.scanner.handlers import on_converted, on_parsed
 from services.scanner.ruleset import default_ruleset
@@ -49,12 +50,14 @@ async def trusted(event: Event) -> DocumentReceived:
 def given(blobs: MemoryBlobs, large: OneLarge | None = None, **deps: Any) -> Any:
     """What a handler is called with."""
     stored = Stored(blobs, RulesOnly(), large or OneLarge())
-    return {"stored": stored, "received": received, "first": LiveFirst()} | deps
+    return {
+        "stored": stored, "received": received, "first": LiveFirst(), "log": MemoryLog(),
+    } | deps  # fmt: skip
 
 
 async def verdict_on(event: Event, blobs: MemoryBlobs, **deps: Any) -> ScanVerdict:
-    handler: Any = on_parsed if isinstance(event, Parsed) else on_converted
-    [result] = await handler(event, **given(blobs, **deps))
+    handler = on_parsed if isinstance(event, Parsed) else on_converted
+    [result] = await bind_handler(handler, given(blobs, **deps))(event)
     assert isinstance(result, ScanVerdict)
     return result
 
@@ -119,7 +122,7 @@ async def test_a_body_that_was_changed_in_the_store_is_not_judged(tampered: str)
     blobs = MemoryBlobs()
     event = await converted_event(blobs, ORDER)
     blobs.content[getattr(event, tampered)] = b"harmless"
-    [result] = await on_converted(event, **given(blobs))
+    [result] = await bind_handler(on_converted, given(blobs))(event)
     assert isinstance(result, Failed)
     assert (result.stage, result.code) == ("scanner", "text-changed")
 
@@ -129,7 +132,7 @@ async def test_a_parse_that_was_changed_in_the_store_is_not_judged() -> None:
     event = await parsed_event(blobs, ORDER)
     harmless = ParsedDocument(markdown="Fine.", meta=meta())
     blobs.content[event.parsed_sha256] = harmless.to_bytes()
-    [result] = await on_parsed(event, **given(blobs))
+    [result] = await bind_handler(on_parsed, given(blobs))(event)
     assert isinstance(result, Failed)
     assert result.code == "text-changed"
 
@@ -138,7 +141,7 @@ async def test_an_erased_text_fails_the_version_and_not_the_worker() -> None:
     blobs = MemoryBlobs()
     event = await parsed_event(blobs, ORDER)
     blobs.content.clear()
-    [result] = await on_parsed(event, **given(blobs))
+    [result] = await bind_handler(on_parsed, given(blobs))(event)
     assert isinstance(result, Failed)
     assert result.code == "text-missing"
 
