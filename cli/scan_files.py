@@ -129,12 +129,11 @@ class _Scanner:
 
     async def _parse(self, row: Scanned, source: Path, named: Path) -> "ParseOutcome":
         from kernel.media import SNIFF_BYTES, lie, sniff
-        from services.converter.language import Policy
 
         with source.open("rb") as file:
             row.media_type = sniff(file.read(SNIFF_BYTES), named.name)
-        # A text in a language that an ingest refuses may be hostile all the same.
-        parse = await self._cell.parse(source, row.media_type, Policy(check=False))
+        # Without a policy: a text in a language that an ingest refuses may be hostile as well.
+        parse = await self._cell.parse(source, row.media_type)
         liar = lie(named.name, row.media_type)
         row.warnings = (*((liar,) if liar else ()), *parse.head.notes.warnings)
         row.title = parse.head.meta.title
