@@ -30,7 +30,7 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-5",
+    MARKDOWN: "markdown-6",
     PLAIN: "text-6",
     CSV: "csv-3",
     JSON: "json-3",
@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-4",
     RTF: "rtf-6",
 }
-_HTML = "html-10"
+_HTML = "html-11"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",

@@ -121,7 +121,8 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
     base = page_address(soup)
     _open_inner_pages(soup)
     _check_depth(soup, options.max_depth)
-    hidden = take_hidden(soup)
+    doubted: list[HiddenText] = []
+    hidden = take_hidden(soup, doubted=doubted)
     _open_frames(soup)
     if article:
         ids = free_sections(soup)
@@ -131,9 +132,11 @@ def _reduced(data: bytes, options: ParseOptions, *, article: bool) -> _Page:
             told = seen or told
             if not seen:
                 soup, origins, hidden = _shown(source)
+                doubted.clear()
                 free_sections(soup)
                 warnings.append("the style of the page hides much of its article, which was read")
         reduce_to_content(soup, source, told)
+    hidden = list(dict.fromkeys([*hidden, *doubted]))
     simplify(soup, base)
     quotes = Quotes(soup)
     marks = Marks()

@@ -1,28 +1,48 @@
 """The part of CSS that can hide text: a page's own rules, matched without backtracking.
 
-Rules under conditions (`@media` and the like), for states (`:hover`) and for neighbours (`+`, `~`)
-are left out. Every page, however hostile, costs a bounded number of steps.
+Rules count as they do in a window of a usual screen: those under other conditions (`@media print`)
+and for states (`:hover`) are left out. Every page, however hostile, costs a bounded number of
+steps.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
+from services.converter.parsing.css_values import length
+
 Style = dict[str, str]
 
-_MOST_RULES = 5000
+IMPORTANT = "!"
+"""Stands before the names of declarations of a sheet that outweigh those of the element."""
+
+_MOST_RULES = 20_000
 _MOST_CHECKS = 2_000_000
+_MOST_NESTED, _LONGEST_SELECTOR = 5, 500
+_WIDTH, _HEIGHT = 1280, 800
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _BRACE = re.compile(r"[{};]")
+_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})[ \t\n]?")
 _COMPOUND = re.compile(
     r"(?P<name>[a-zA-Z][\w-]*|\*)?(?P<rest>(?:[.#][\w-]+|\[[\w-]+(?:[*^$]?=(?:\"[^\"]*\"|'[^']*'|[\w-]+))?\])*)"
 )
 _PIECE = re.compile(r"([.#])([\w-]+)|\[([\w-]+)(?:([*^$]?=)(?:\"([^\"]*)\"|'([^']*)'|([\w-]+)))?\]")
 _COMBINATOR = re.compile(r"\s*>\s*|\s+")
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,\s*([^()]*))?\)")
+_ROOTS = frozenset({":root", "html", "body", "*", ":host", "html body"})
+_STATES = re.compile(r":not\(\s*:(?:focus|hover|active|focus-within|focus-visible|target)\s*\)")
+_PSEUDO = re.compile(r":+([\w-]+)")
+_MATCHABLE = frozenset({
+    "not", "is", "where", "matches", "root", "empty", "first-child", "last-child", "only-child",
+    "nth-child", "nth-last-child", "first-of-type", "last-of-type", "nth-of-type", "only-of-type",
+    "nth-last-of-type", "link", "any-link", "enabled",
+})  # fmt: skip
+_MOST_SIEVED, _MOST_SIBLINGS = 200, 2000
+_SIBLINGS = re.compile(r"nth-|[+~]|of-type|only-|last-")
 _COMPARE: dict[str, Callable[[str, str], bool]] = {
     "": lambda _value, _wanted: True,
     "=": lambda value, wanted: value == wanted,
@@ -47,9 +67,14 @@ class _Compound(NamedTuple):
             return False
         own = list(tag.get("class") or ())
         return all(name in own for name in self.classes) and all(
-            tag.has_attr(name) and _COMPARE[sign](str(tag[name]), wanted)
+            tag.has_attr(name) and _COMPARE[sign](_value(tag, name), wanted)
             for name, sign, wanted in self.attributes
         )
+
+
+def _value(tag: Tag, name: str) -> str:
+    value = tag[name]
+    return value if isinstance(value, str) else " ".join(value)
 
 
 class _Selector(NamedTuple):
@@ -80,66 +105,212 @@ class _Selector(NamedTuple):
         return False
 
 
+class _Rule(NamedTuple):
+    """One selector with its declarations; rules apply in ascending order of `rank`."""
+
+    rank: tuple[bool, int, int, int, int]
+    selector: str
+    style: Style
+
+
 def declarations(css: str) -> Style:
     """`display: none; color: red` by name; the last one of a name wins."""
-    style: Style = {}
+    return {name: value for name, value, _ in _declared(css)}
+
+
+def _declared(css: str) -> Iterator[tuple[str, str, bool]]:
+    """Name, value and whether it is important."""
+    if "\\" in css:
+        css = _ESCAPE.sub(_unescaped, css)
     for declaration in css.split(";"):
         name, colon, value = declaration.partition(":")
         if colon:
-            style[name.strip().lower()] = value.replace("!important", "").strip().lower()
-    return style
+            told = value.replace("!important", "")
+            yield name.strip().lower(), told.strip().lower(), len(told) < len(value)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return chr(code) if 0 < code < 0xD800 else ""
 
 
 def style_sheet(soup: BeautifulSoup, relevant: Callable[[Style], Style]) -> dict[int, Style]:
-    """Declarations of the page's own style sheets, by identity of element; the last rule wins.
+    """Declarations of the page's own style sheets, by identity of element.
+
+    Important ones have `IMPORTANT` before their name. The more special rule wins, then the last.
 
     Args:
         soup: the page with its `style` elements.
         relevant: the part of a rule's declarations that matters; empty drops the rule.
     """
-    css = _COMMENT.sub("", "\n".join(tag.get_text() for tag in soup.find_all("style")))
+    sheets = (tag for tag in soup.find_all("style") if _on_screen(str(tag.get("media") or "all")))
+    css = _COMMENT.sub("", "\n".join(tag.get_text() for tag in sheets))
     styles: dict[int, Style] = {}
     if not css.strip():
         return styles
+    rules = _ranked(list(islice(_rules(css), _MOST_RULES)), relevant)
     index = _Index(soup)
-    checks = 0
-    for prelude, body in islice(_rules(css), _MOST_RULES):
-        found = relevant(declarations(body))
-        selectors = list(_selectors(prelude)) if found else []
-        for selector in selectors:
-            candidates = index.candidates(selector.compounds[-1])
-            checks += len(candidates)
-            if checks > _MOST_CHECKS:
-                return styles
-            for tag in candidates:
-                if selector.fits(tag):
-                    styles.setdefault(id(tag), {}).update(found)
+    for rule in rules:
+        for tag in index.matching(rule.selector):
+            styles.setdefault(id(tag), {}).update(rule.style)
+        if index.checks > _MOST_CHECKS:
+            break
     return styles
 
 
+def _ranked(rules: list[tuple[str, str]], relevant: Callable[[Style], Style]) -> list[_Rule]:
+    known = _variables(rules)
+    found: list[_Rule] = []
+    for order, (prelude, body) in enumerate(rules):
+        written = _substituted(body, known) if "var(" in body else body
+        plain, important = Style(), Style()
+        for name, value, weighs in _declared(written):
+            (important if weighs else plain)[name] = value
+        kept = [relevant(plain), {IMPORTANT + n: v for n, v in relevant(important).items()}]
+        for style in filter(None, kept):
+            for part in prelude.split(",")[:200] if "(" not in prelude else _parts(prelude):
+                selector = part.strip()
+                rank = (style is kept[1], *_specificity(selector), order)
+                found.append(_Rule(rank, selector, style))
+    return sorted(found, key=lambda rule: rule.rank)
+
+
+def _parts(prelude: str) -> list[str]:
+    """A list of selectors at the commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for at, sign in enumerate(prelude):
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            parts.append(prelude[start:at])
+            start = at + 1
+    return [*parts, prelude[start:]][:200]
+
+
+def _specificity(selector: str) -> tuple[int, int, int]:
+    """Ids; classes, attributes and pseudo-classes; names of elements."""
+    special = selector.count(".") + selector.count("[") + selector.count(":")
+    names = len(re.findall(r"(?:^|[\s>+~(])[a-zA-Z]", selector[:_LONGEST_SELECTOR]))
+    return selector.count("#"), special - selector.count(":where") - selector.count(":not"), names
+
+
+def _variables(rules: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Values of `--names`: those of the whole page; others where all rules agree."""
+    roots: dict[str, str] = {}
+    others: dict[str, set[str]] = {}
+    for prelude, body in rules:
+        if "--" not in body:
+            continue
+        is_root = any(part.strip() in _ROOTS for part in prelude.split(",")[:20])
+        for name, value in declarations(body).items():
+            if name.startswith("--") and is_root:
+                roots[name] = value
+            elif name.startswith("--"):
+                others.setdefault(name, set()).add(value)
+    agreed = {name: next(iter(values)) for name, values in others.items() if len(values) == 1}
+    return agreed | roots
+
+
+def _substituted(body: str, known: dict[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        told = known.get(match[1].lower(), match[2])
+        return match[0] if told is None else told[:200]
+
+    for _ in range(3):
+        body = _VARIABLE.sub(value, body)
+    return body
+
+
+# --- rules and their conditions -------------------------------------------------------------------
+
+
+class _Open(NamedTuple):
+    """A brace that is open: a rule with its `selector`, or a group of rules that count or not."""
+
+    counts: bool
+    selector: str
+    body: list[str]
+
+
 def _rules(css: str) -> Iterator[tuple[str, str]]:
-    """Selectors and body of each rule that is under no condition."""
-    start = depth = body = 0
-    prelude = ""
+    """Selectors and body of each rule that counts, inner rules with those around them."""
+    start = 0
+    stack: list[_Open] = []
     for match in _BRACE.finditer(css):
+        text = css[start : match.start()]
+        start = match.end()
         if match[0] == "{":
-            depth += 1
-            if depth == 1:
-                prelude, body = css[start : match.start()].strip(), match.end()
-        elif match[0] == "}":
-            if depth == 1 and not prelude.startswith("@"):
-                yield prelude, css[body : match.start()]
-            depth = max(0, depth - 1)
-            start = match.end()
-        elif depth == 0:
-            start = match.end()
+            stack.append(_opened(text.strip(), stack))
+            continue
+        if stack and stack[-1].selector:
+            stack[-1].body.append(text)
+        if match[0] == "}" and stack:
+            closed = stack.pop()
+            if closed.counts and closed.selector:
+                yield closed.selector, ";".join(closed.body)
+    # What the page does not close, a browser does.
+    if stack and stack[-1].selector:
+        stack[-1].body.append(css[start:])
+    for closed in reversed(stack):
+        if closed.counts and closed.selector:
+            yield closed.selector, ";".join(closed.body)
 
 
-def _selectors(prelude: str) -> Iterator[_Selector]:
-    for part in prelude.split(",")[:200]:
-        parsed = _selector(part.strip())
-        if parsed is not None:
-            yield parsed
+def _opened(prelude: str, stack: list[_Open]) -> _Open:
+    outer = stack[-1] if stack else _Open(True, "", [])
+    if not outer.counts or len(stack) > _MOST_NESTED:
+        return _Open(False, "", [])
+    if prelude.startswith("@"):
+        return _Open(_applies(prelude), outer.selector, [])
+    if not outer.selector:
+        return _Open(True, prelude or "-", [])
+    if len(prelude) + len(outer.selector) > _LONGEST_SELECTOR or "," in outer.selector + prelude:
+        return _Open(False, "", [])
+    inner = prelude if "&" in prelude else f"& {prelude}"
+    return _Open(True, inner.replace("&", outer.selector)[:_LONGEST_SELECTOR], [])
+
+
+def _applies(prelude: str) -> bool:
+    """Whether the rules in a group count, on a usual screen."""
+    name, _, rest = prelude[:_LONGEST_SELECTOR].partition(" ")
+    if name.startswith("@media"):
+        return _on_screen(prelude[len("@media") :])
+    if name == "@supports":
+        return not rest.strip().startswith("not")
+    return name == "@layer"
+
+
+def _on_screen(query: str) -> bool:
+    return any(_fits(part.strip().lower()) for part in query[:_LONGEST_SELECTOR].split(","))
+
+
+def _fits(query: str) -> bool:
+    negated = query.startswith("not ")
+    query = query.removeprefix("not ").removeprefix("only ").strip()
+    kind = re.match(r"[a-z]+", query)
+    fits = kind is None or kind[0] in {"all", "screen"}
+    fits = fits and all(_has(feature) for feature in re.findall(r"\(([^()]*)\)", query))
+    return fits is not negated
+
+
+def _has(feature: str) -> bool:
+    name, _, told = feature.partition(":")
+    name, value = name.strip(), told.strip()
+    sides = {"width": _WIDTH, "device-width": _WIDTH, "height": _HEIGHT, "device-height": _HEIGHT}
+    bound, _, side = name.partition("-")
+    if side in sides and bound in {"min", "max"}:
+        limit = length(value)
+        if limit is None:
+            return False
+        return limit <= sides[side] if bound == "min" else limit >= sides[side]
+    usual = {
+        "prefers-color-scheme": "light", "prefers-reduced-motion": "no-preference",
+        "orientation": "landscape", "hover": "hover", "pointer": "fine", "any-hover": "hover",
+        "any-pointer": "fine", "scripting": "enabled",
+    }  # fmt: skip
+    return usual.get(name) == value
+
+
+# --- selectors ------------------------------------------------------------------------------------
 
 
 def _selector(text: str) -> _Selector | None:
@@ -181,16 +352,51 @@ class _Index:
     """Elements by what a selector may name, so that a rule meets few of them."""
 
     def __init__(self, soup: BeautifulSoup) -> None:
+        self.checks = 0
+        self._soup = soup
         self._all: list[Tag] = soup.find_all(True)
         self._named: dict[str, list[Tag]] = {}
+        self._widest = max((len(tag.contents) for tag in self._all), default=0)
+        self._sieved = 0
         for tag in self._all:
             keys = [tag.name, *(f".{c}" for c in dict.fromkeys(tag.get("class") or []))]
             for key in [*keys, f"#{tag.get('id')}"]:
                 self._named.setdefault(key, []).append(tag)
 
-    def candidates(self, wanted: _Compound) -> list[Tag]:
+    def matching(self, selector: str) -> Iterator[Tag]:
+        """The elements that a selector names."""
+        parsed = _selector(selector)
+        if parsed is None:
+            yield from self._sieve(selector)
+            return
+        candidates = self._candidates(parsed.compounds[-1])
+        self.checks += len(candidates)
+        if self.checks <= _MOST_CHECKS:
+            yield from (tag for tag in candidates if parsed.fits(tag))
+
+    def _candidates(self, wanted: _Compound) -> list[Tag]:
         keys = [f".{name}" for name in wanted.classes]
         keys += [f"#{wanted.identity}"] if wanted.identity else []
         keys += [wanted.name] if wanted.name else []
         found = [self._named.get(key, []) for key in keys]
         return min(found, key=len, default=self._all)
+
+    def _sieve(self, selector: str) -> list[Tag]:
+        """By soupsieve, which knows more selectors: where it is worth it, and cannot take long."""
+        import soupsieve
+
+        selector = _STATES.sub("", selector)
+        known = all(name in _MATCHABLE for name in _PSEUDO.findall(selector.replace("\\:", "")))
+        if not known or not 0 < len(selector) <= _LONGEST_SELECTOR or selector.count("(") > 4:
+            return []
+        cost = len(self._all) * (1 + self._widest // 50 if _SIBLINGS.search(selector) else 2)
+        self._sieved += 1
+        self.checks += cost
+        over = self.checks > _MOST_CHECKS or self._widest > _MOST_SIBLINGS
+        if over or self._sieved > _MOST_SIEVED:
+            self.checks -= cost
+            return []
+        try:
+            return list(soupsieve.select(selector, self._soup))
+        except (soupsieve.SelectorSyntaxError, NotImplementedError, ValueError):
+            return []

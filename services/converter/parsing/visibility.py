@@ -1,65 +1,136 @@
 """What of an HTML page a reader does not see: taken out of the tree, kept for the scanner."""
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
 from bs4.element import Comment, NavigableString, PageElement, PreformattedString, Tag
 
-from contracts.artifacts import HiddenKind, HiddenText
-from services.converter.parsing.style import Style, declarations, style_sheet
-
-Color = tuple[int, int, int]
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
+from services.converter.parsing.css_values import Colour, colour
+from services.converter.parsing.style import IMPORTANT, Style, declarations, style_sheet
+from services.converter.parsing.unseen_style import (
+    TINY,
+    covers,
+    font_size,
+    halves,
+    hidden_kind,
+    is_doubtful,
+    is_lit,
+    painted,
+)
 
 _MOST_HIDDEN = 20_000
-_NUMBER = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|%|vw|vh|)")
 _HIDDEN_CLASSES = frozenset({
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
 })  # fmt: skip
-_ATTRIBUTES = ("title", "aria-label", "aria-description", "placeholder", "data-content")
-_TOLD = frozenset({"alt", *_ATTRIBUTES})
+_HIDING_NAMES = frozenset({
+    "hidden", "d-none", "hide", "invisible", "is-hidden", "u-hidden", "display-none", "hide-text",
+})  # fmt: skip
+"""Classes by which style sheets that we do not have mostly hide something."""
+_ATTRIBUTES = frozenset({
+    "title", "aria-label", "aria-description", "aria-placeholder", "aria-valuetext", "placeholder",
+    "data-content", "summary", "label", "longdesc",
+})  # fmt: skip
+_TOLD = frozenset({"alt", "value", *_ATTRIBUTES})
+_LEAST_SENTENCE = 4
+"""Words that make a value of a script, a field or an attribute a text."""
+_SPOKEN = re.compile(r"[^\W\d_][\w'’,;:.!?\"()%–—-]*")
 _LOOKS = frozenset({
-    "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background",
+    "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background", "open",
 })  # fmt: skip
 """Attributes that may change how an element looks."""
+_CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
+_PAINTS = frozenset({"color", "text", "bgcolor", "background"})
 _PLAYED = ("audio", "canvas", "video")
 _LONGEST_STAND_IN = 200
-_NAMED_COLORS: dict[str, Color] = {
-    "white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250),
-    "ivory": (255, 255, 240), "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245),
-    "red": (255, 0, 0), "green": (0, 128, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0),
-    "gray": (128, 128, 128), "grey": (128, 128, 128), "silver": (192, 192, 192),
-    "navy": (0, 0, 128), "maroon": (128, 0, 0), "orange": (255, 165, 0), "purple": (128, 0, 128),
-}  # fmt: skip
+_LONGEST_FACT = 500
+_MOST_FACTS = 2000
+_SAME, _LIKE = 24, 56
+"""Differences of colours up to which text cannot be read, and hardly."""
+_MOST_DOUBTED = 0.3
+"""Share of a page's letters: where more would be doubtful, it has a look that we do not know."""
+_WHITE, _BLACK = Colour(255, 255, 255), Colour(0, 0, 0)
+_PICTURES = ("img", "svg", "picture", "video", "canvas", "iframe", "object", "embed")
+_INHERITED = frozenset({"inherit", "currentcolor", "unset"})
 
 
 class _Look(NamedTuple):
-    """What an element passes on to its children; `background` None: unknown."""
+    """What an element passes on to its children; a colour that is None is not known.
+
+    `doubt` is why people may not see it, for its own reasons; `guess` are colour and background if
+    a style sheet that we do not have changes nothing.
+    """
 
     hidden: HiddenKind | None
-    color: Color
-    background: Color | None
+    color: Colour | None
+    background: Colour | None
     shown_by_script: bool = False
+    invisible: bool = False
+    size: float = 16.0
+    lit: bool = False
+    doubt: HiddenKind | None = None
+    guess: tuple[Colour | None, Colour | None] | None = None
+
+    @property
+    def kind(self) -> HiddenKind | None:
+        """Why text with this look is not seen."""
+        if self.hidden or self.invisible:
+            return self.hidden or "invisible-style"
+        return "zero-size" if self.size <= TINY else self._unreadable(self.color, self.background)
+
+    @property
+    def doubtful(self) -> HiddenKind | None:
+        """Why text with this look is perhaps not seen."""
+        if self.doubt or self.guess is None:
+            return self.doubt or self._unreadable(self.color, self.background, _LIKE)
+        return self._unreadable(*self.guess, _SAME)
+
+    def _unreadable(
+        self, color: Colour | None, background: Colour | None, least: float = _SAME
+    ) -> HiddenKind | None:
+        if color is None or self.lit:
+            return None
+        if color.alpha < 0.05:
+            return "invisible-style"
+        if background is None:
+            return None
+        near = color.over(background).distance(background) < least
+        return "background-colour" if near else None
 
 
-def take_hidden(soup: BeautifulSoup, *, shown_by_script: bool = False) -> list[HiddenText]:
+def take_hidden(
+    soup: BeautifulSoup, *, shown_by_script: bool = False, doubted: list[HiddenText] | None = None
+) -> list[HiddenText]:
     """Remove from `soup` what is not seen, and return its text in document order.
 
-    `shown_by_script`: what is switched off or painted over by style is seen, since a script of the
-    page shows it; too small, clipped or moved away it still is not.
+    Args:
+        soup: the page.
+        shown_by_script: what is switched off or painted over by style is seen, since a script of
+            the page shows it; too small, clipped or moved away it still is not.
+        doubted: gets the texts that people perhaps cannot see; these stay in the page.
     """
     hidden = [*_comments(soup), *_metadata(soup)]
     # With a style sheet that we do not have, the page behind the text may have any colour.
     foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
-    sheet = style_sheet(soup, partial(_relevant, colours=not foreign))
+    sheet = style_sheet(soup, _relevant)
     hidden += _inert(soup)
-    background = None if foreign else (255, 255, 255)
-    look = _Look(None, (0, 0, 0), None if shown_by_script else background, shown_by_script)
-    hidden += _unseen_text(soup, sheet, look)
+    hidden += _drawn(soup)
+    page = _Look(
+        None, _BLACK, None if foreign or shown_by_script else _WHITE, shown_by_script,
+        guess=(_BLACK, _WHITE) if foreign and not shown_by_script else None,
+    )  # fmt: skip
+    walk = _Walk(soup, sheet, foreign=foreign)
+    hidden += walk.unseen(page)
     hidden += _attributes(soup)
-    return list(dict.fromkeys(hidden))
+    found = list(dict.fromkeys(hidden))
+    if doubted is not None:
+        doubted += dict.fromkeys(walk.doubted())
+    return found
 
 
 def unseen_kind(opening: str, *, on_white: bool) -> HiddenKind | None:
@@ -70,16 +141,23 @@ def unseen_kind(opening: str, *, on_white: bool) -> HiddenKind | None:
     tag = BeautifulSoup(opening, "html.parser").find(True)
     if not isinstance(tag, Tag):
         return None
-    look = _look(tag, _Look(None, (0, 0, 0), (255, 255, 255) if on_white else None), {})
+    look = _look(tag, _Look(None, _BLACK, _WHITE if on_white else None), {})
     # What is within a painted element has a colour of its own.
     coloured = tag.get("color") or "color" in declarations(str(tag.get("style") or ""))
-    return look.hidden or (_unreadable(look) if coloured else None)
+    return look.kind if coloured or look.kind != "background-colour" else None
 
 
 def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
     text = re.sub(r"\s+", " ", text).strip()
     if text:
         yield HiddenText(kind=kind, text=text[:_MOST_HIDDEN])
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a value is meant for people, or models: some words, and most of it words."""
+    words = text.split(maxsplit=200)
+    spoken = sum(1 for word in words[:100] if _SPOKEN.fullmatch(word))
+    return len(words) >= _LEAST_SENTENCE and spoken * 3 >= 2 * len(words[:100])
 
 
 def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
@@ -90,10 +168,15 @@ def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
 
 
 def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    described = {"description", "keywords", "og:description", "twitter:description", "abstract"}
     for meta in soup.find_all("meta"):
-        name = str(meta.get("name") or meta.get("property") or "").lower()
-        if name in {"description", "keywords", "og:description", "twitter:description", "abstract"}:
-            yield from _text("metadata", str(meta.get("content") or ""))
+        name = str(meta.get("name") or meta.get("property") or meta.get("itemprop") or "").lower()
+        content = str(meta.get("content") or "")
+        if name in described or (not meta.get("http-equiv") and _is_sentence(content)):
+            yield from _text("metadata", content)
+    for title in soup.find_all("title")[1:]:
+        if title.find_parent("svg") is None:
+            yield from _text("metadata", title.get_text())
 
 
 def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
@@ -102,7 +185,7 @@ def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
     Within `_PLAYED` stands what only a browser shows that knows none of them.
     """
     total = len(soup.get_text())
-    for tag in soup.find_all(["template", "noscript", *_PLAYED]):
+    for tag in soup.find_all(["template", "noscript", "datalist", "noembed", *_PLAYED]):
         size = len(tag.get_text())
         if size * 2 > total and (size > _LONGEST_STAND_IN or tag.name not in _PLAYED):
             # An end tag was forgotten, and the parser put the page itself in here.
@@ -111,143 +194,235 @@ def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
         yield from _text("script", tag.get_text(" "))
         tag.decompose()
     for tag in soup.find_all("script"):
-        if str(tag.get("type") or "").startswith("text/"):
-            kind = str(tag.get("type"))
-            if kind not in {"text/javascript", "text/ecmascript", "text/babel"}:
-                yield from _text("script", tag.get_text(" "))
+        kind = str(tag.get("type") or "")
+        if kind.endswith("json"):
+            yield from _facts(tag.get_text())
+        elif kind.startswith("text/") and kind not in _CODE:
+            yield from _text("script", tag.get_text(" "))
         tag.decompose()
     for tag in soup.find_all("style"):
         tag.decompose()
 
 
+def _facts(source: str) -> Iterator[HiddenText]:
+    """Sentences in data for machines. The article itself stands there, too: it is no fact."""
+    try:
+        stack: list[Any] = [json.loads(source)]
+    except (ValueError, RecursionError):
+        yield from _text("script", source if _is_sentence(source) else "")
+        return
+    left = _MOST_FACTS
+    while stack and left:
+        left -= 1
+        one = stack.pop()
+        if isinstance(one, dict):
+            stack += reversed([*one.values()])
+        elif isinstance(one, list):
+            stack += reversed(one)
+        elif isinstance(one, str) and len(one) <= _LONGEST_FACT and _is_sentence(one):
+            yield from _text("script", one)
+
+
+def _drawn(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Words of drawings, which are no text of the page."""
+    for svg in soup.find_all("svg"):
+        for part in svg.find_all(["title", "desc", "metadata", "text"]):
+            unseen = part.name == "metadata" or any(_is_unpainted(one) for one in _up_to(part, svg))
+            yield from _text("invisible-style" if unseen else "alt-text", part.get_text(" "))
+
+
+def _up_to(part: Tag, last: Tag) -> Iterator[Tag]:
+    yield part
+    if part is not last:
+        for outer in part.parents:
+            yield outer
+            if outer is last:
+                return
+
+
+def _is_unpainted(part: Tag) -> bool:
+    style = {name: str(value).strip().lower() for name, value in part.attrs.items()}
+    style |= declarations(str(part.get("style") or ""))
+    fill = style.get("fill", "")
+    pale = colour(fill)
+    opacity = (style.get(name, "") for name in ("opacity", "fill-opacity"))
+    return (
+        part.name in {"defs", "symbol"}
+        or fill == "none"
+        or (pale is not None and (pale.alpha < 0.05 or pale.distance(_WHITE) < _SAME))
+        or any(re.fullmatch(r"0?\.?0+\d?%?", told) for told in opacity)
+        or hidden_kind(style) is not None
+    )
+
+
 def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
     """Texts in attributes that take more than a glance to see."""
     for tag in soup.find_all(True):
-        if _TOLD.isdisjoint(tag.attrs):
+        attributes = tag.attrs
+        if not attributes:
             continue
-        yield from _text("alt-text", str(tag.get("alt") or ""))
-        for name in _ATTRIBUTES:
-            yield from _text("attribute", str(tag.get(name) or ""))
+        if not _TOLD.isdisjoint(attributes):
+            yield from _text("alt-text", str(attributes.get("alt") or ""))
+            for name in _ATTRIBUTES & attributes.keys():
+                yield from _text("attribute", str(attributes[name] or ""))
+            if tag.name == "input" and _is_sentence(str(attributes.get("value") or "")):
+                yield from _text("attribute", str(attributes["value"]))
+        for name, value in attributes.items():
+            own = name.startswith("data-") and name not in _ATTRIBUTES
+            if own and isinstance(value, str) and _is_sentence(value):
+                yield from _text("attribute", value)
 
 
-def _unseen_text(soup: BeautifulSoup, sheet: dict[int, Style], page: _Look) -> Iterator[HiddenText]:
-    """Depth first, without recursion: each text node judged by the look of its element."""
-    stack: list[tuple[PageElement, _Look]] = [(soup, page)]
-    while stack:
-        node, look = stack.pop()
-        if isinstance(node, Tag):
-            mine = look if node is soup else _look(node, look, sheet.get(id(node), {}))
-            stack += [(child, mine) for child in reversed(node.contents)]
-        elif isinstance(node, NavigableString) and node.strip():
-            kind = look.hidden or _unreadable(look)
-            if kind:
-                yield from _text(kind, str(node))
-                node.extract()
+class _Walk:
+    """Depth first, without recursion: each text judged by the look of its element."""
+
+    def __init__(self, soup: BeautifulSoup, sheet: dict[int, Style], *, foreign: bool) -> None:
+        self._soup, self._sheet, self._foreign = soup, sheet, foreign
+        self._seen = 0
+        self._doubted: list[HiddenText] = []
+        self._placed: defaultdict[tuple[Any, ...], list[tuple[float, bool, Tag]]] = defaultdict(
+            list
+        )
+        """Elements that float, by parent and place: height above the page, whether it covers."""
+
+    def unseen(self, page: _Look) -> Iterator[HiddenText]:
+        """Take out what nobody sees."""
+        stack: list[tuple[PageElement, _Look]] = [(self._soup, page)]
+        while stack:
+            node, look = stack.pop()
+            if isinstance(node, Tag):
+                mine = look if node is self._soup else self._look(node, look)
+                stack += [(child, mine) for child in reversed(node.contents)]
+            elif isinstance(node, NavigableString) and node.strip():
+                kind = look.kind
+                if kind:
+                    yield from _text(kind, str(node))
+                    node.extract()
+                    continue
+                self._seen += len(node)
+                doubtful = None if look.shown_by_script else look.doubtful
+                self._doubted += _text(doubtful, str(node)) if doubtful else ()
+
+    def doubted(self) -> list[HiddenText]:
+        """What people perhaps do not see, after `unseen`."""
+        found = [*self._doubted, *self._covered()]
+        return found if sum(len(one.text) for one in found) <= _MOST_DOUBTED * self._seen else []
+
+    def _look(self, tag: Tag, outer: _Look) -> _Look:
+        sheet = self._sheet.get(id(tag), {})
+        look = _look(tag, outer, sheet, foreign=self._foreign)
+        if look is not outer and not look.hidden and (sheet or "style" in tag.attrs):
+            style = _style(tag, sheet)
+            if style.get("position") in {"absolute", "fixed"}:
+                place = tuple(
+                    style.get(edge) for edge in ("left", "top", "right", "bottom", "inset")
+                )
+                height = re.fullmatch(r"-?\d{1,9}", style.get("z-index", ""))
+                picture = covers(style) or tag.find(_PICTURES) is not None
+                if any(place):
+                    self._placed[(id(tag.parent), *place)].append(
+                        (float(height[0]) if height else 0.0, picture, tag)
+                    )
+        return look
+
+    def _covered(self) -> Iterator[HiddenText]:
+        """Texts at the place of something that lies above them."""
+        for placed in self._placed.values():
+            for number, (height, _, tag) in enumerate(placed[:100]):
+                above = (
+                    covers_ and (height_ > height or (height_ == height and later > number))
+                    for later, (height_, covers_, _) in enumerate(placed[:100])
+                )
+                if any(above):
+                    yield from _text("invisible-style", tag.get_text(" "))
 
 
-def _unreadable(look: _Look) -> HiddenKind | None:
-    if look.background is None:
-        return None
-    distance = max(abs(a - b) for a, b in zip(look.color, look.background, strict=True))
-    return "background-colour" if distance < 24 else None
+def _style(tag: Tag, sheet: Style) -> Style:
+    """What holds for an element: of the sheet, of its own, and what is important."""
+    if not sheet:
+        return declarations(str(tag.get("style") or ""))
+    style = {name: value for name, value in sheet.items() if name[0] != IMPORTANT}
+    style |= declarations(str(tag.get("style") or ""))
+    return style | {name[1:]: value for name, value in sheet.items() if name[0] == IMPORTANT}
 
 
-def _look(tag: Tag, outer: _Look, sheet: Style) -> _Look:
-    if not sheet and _LOOKS.isdisjoint(tag.attrs):
+def _look(tag: Tag, outer: _Look, sheet: Style, *, foreign: bool = False) -> _Look:
+    if not sheet and _LOOKS.isdisjoint(tag.attrs) and tag.name != "dialog":
         # Most elements of a page: nothing of their own.
         return outer
-    style = {**sheet, **declarations(str(tag.get("style") or ""))}
-    hidden = outer.hidden
+    style = _style(tag, sheet)
+    hidden, doubt = outer.hidden, outer.doubt
     # A page that hides all of itself is shown by its script: nobody publishes an empty page.
     if tag.name not in {"html", "body"}:
         hidden = hidden or _hidden_by_markup(tag)
-        hidden = hidden or _hidden_by_style(style, switched=not outer.shown_by_script)
-    color = _color(style.get("color") or str(tag.get("color") or tag.get("text") or ""))
-    painted = " ".join(
-        value for name, value in style.items() if name in {"background", "background-color"}
-    ) or str(tag.get("bgcolor") or "")
-    background = outer.background
-    if painted and painted not in {"none", "transparent", "inherit"}:
-        background = None if "url(" in painted or "gradient" in painted else _color(painted)
-    elif "background-image" in style or tag.get("background"):
-        background = None
-    if outer.shown_by_script:
-        background = None
-    return _Look(hidden, color or outer.color, background, outer.shown_by_script)
+        hidden = hidden or hidden_kind(style, switched=not outer.shown_by_script)
+        if not _HIDING_NAMES.isdisjoint(tag.get("class") or ()) or is_doubtful(style):
+            doubt = doubt or "invisible-style"
+    if not style and _PAINTS.isdisjoint(tag.attrs):
+        return (
+            outer
+            if (hidden, doubt) == (outer.hidden, outer.doubt)
+            else outer._replace(hidden=hidden, doubt=doubt)
+        )
+    told = style.get("visibility")
+    invisible = outer.invisible if told is None else told in {"hidden", "collapse"}
+    # Of a page with a sheet that we do not have, the colours of its other sheets prove nothing.
+    sure = declarations(str(tag.get("style") or "")) if foreign else style
+    return _Look(
+        hidden,
+        _color(tag, sure, outer.color),
+        None if outer.shown_by_script else _background(tag, sure, outer.background),
+        outer.shown_by_script,
+        invisible=invisible and not outer.shown_by_script and tag.name not in {"html", "body"},
+        size=font_size(style, outer.size),
+        lit=is_lit(style) or (outer.lit and "text-shadow" not in style),
+        doubt=doubt,
+        guess=outer.guess
+        and (_color(tag, style, outer.guess[0]), _background(tag, style, outer.guess[1])),
+    )
+
+
+def _color(tag: Tag, style: Style, outer: Colour | None) -> Colour | None:
+    told = style.get("-webkit-text-fill-color") or style.get("color")
+    told = told or str(tag.get("color") or tag.get("text") or "")
+    if not told or told in _INHERITED:
+        return outer
+    return _BLACK if told == "initial" else colour(told)
+
+
+def _background(tag: Tag, style: Style, outer: Colour | None) -> Colour | None:
+    told = painted(style) or str(tag.get("bgcolor") or "")
+    if told and told not in {"none", "transparent", "inherit", "initial", "unset"}:
+        if "url(" in told or "gradient" in told:
+            return None
+        found = colour(told)
+        if found is None or found.alpha >= 1:
+            return found
+        return None if outer is None else found.over(outer)
+    return None if "background-image" in style or tag.get("background") else outer
 
 
 def _hidden_by_markup(tag: Tag) -> HiddenKind | None:
     classes = set(tag.get("class") or [])
-    if tag.has_attr("hidden") or classes & _HIDDEN_CLASSES:
+    closed = tag.name == "dialog" and not tag.has_attr("open")
+    if tag.has_attr("hidden") or closed or classes & _HIDDEN_CLASSES:
         return "invisible-style"
     return "attribute" if str(tag.get("aria-hidden") or "").lower() == "true" else None
 
 
-def _hidden_by_style(style: Style, *, switched: bool = True) -> HiddenKind | None:
-    """`switched`: also by a switch that a script may turn."""
-    checks: tuple[tuple[bool, HiddenKind], ...] = (
-        (switched and _is_invisible(style), "invisible-style"),
-        (_is_tiny(style), "zero-size"),
-        (_is_clipped(style), "invisible-style"),
-        (_is_moved_away(style), "off-page"),
-    )
-    return next((kind for found, kind in checks if found), None)
+_OF_COLOUR = frozenset({
+    "color", "background", "background-color", "background-image", "-webkit-text-fill-color",
+    "text-shadow", "background-clip", "-webkit-background-clip", "-webkit-text-stroke",
+})  # fmt: skip
+_SHOWING = frozenset(
+    {"display", "visibility", "font-size", "font", "position", "z-index", *_OF_COLOUR}
+)
+_PLACING = frozenset({"left", "top", "right", "bottom", "inset"})
 
 
-def _is_invisible(style: Style) -> bool:
-    opacity = _number(style.get("opacity"))
-    return (
-        style.get("display") == "none"
-        or style.get("visibility") in {"hidden", "collapse"}
-        or (opacity is not None and opacity < 0.05)
-    )
-
-
-def _is_tiny(style: Style) -> bool:
-    size = _number(style.get("font-size"))
-    least = 0.1 if "em" in style.get("font-size", "") else 2
-    shrunk = re.search(r"scale\(\s*0?\.?0*\s*[,)]", style.get("transform", ""))
-    return (size is not None and size < least) or shrunk is not None
-
-
-def _is_clipped(style: Style) -> bool:
-    sides = [_number(style.get(side)) for side in ("height", "width")]
-    thin = any(side is not None and side < 2 for side in sides)
-    return (
-        (thin and style.get("overflow") in {"hidden", "clip"})
-        or re.match(r"rect\(\s*[01](px)?[\s,]", style.get("clip", "")) is not None
-        or re.match(r"inset\(\s*(100|50)%", style.get("clip-path", "")) is not None
-    )
-
-
-def _is_moved_away(style: Style) -> bool:
-    names = ("left", "top", "text-indent", "margin-left")
-    return min(_number(style.get(name)) or 0 for name in names) <= -500
-
-
-def _number(value: str | None) -> float | None:
-    match = _NUMBER.match(value.strip()) if value else None
-    return float(match[1]) if match else None
-
-
-def _color(value: str) -> Color | None:
-    """An opaque colour; None when there is none that can be compared."""
-    value = value.strip().lower()
-    match = re.search(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b", value)
-    if match:
-        digits = match[1] if len(match[1]) > 4 else "".join(d * 2 for d in match[1])
-        return (int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16))
-    match = re.search(r"rgba?\(\s*(\d+)[\s,]+(\d+)[\s,]+(\d+)", value)
-    if match:
-        return (int(match[1]), int(match[2]), int(match[3]))
-    return next((_NAMED_COLORS[word] for word in value.split() if word in _NAMED_COLORS), None)
-
-
-def _relevant(style: Style, *, colours: bool) -> Style:
+def _relevant(style: Style) -> Style:
     """What can hide text or show it again: few rules of a page, and matching all is slow."""
-    if _hidden_by_style(style):
+    if hidden_kind(style) or is_doubtful(style) or "opacity" in style:
         return style
-    names = {"display", "visibility"}
-    if colours:
-        names |= {"color", "background", "background-color", "background-image"}
-    return {name: value for name, value in style.items() if name in names}
+    names = _SHOWING | _PLACING if "position" in style else _SHOWING
+    return {name: value for name, value in style.items() if name in names} | halves(style)
