@@ -52,6 +52,8 @@ class End:
     code: str | None
     reason: str = ""
     stage: str = "ingest"
+    source_id: str = ""
+    """Of a blocked file, which is not kept: the SHA-256 of its bytes says which one it was."""
 
     def text(self, taken: Taken, job: UUID | str) -> str | None:
         """What is written beside a file that failed."""
@@ -61,6 +63,7 @@ class End:
         lines = (
             ("code", self.code), ("reason", self.reason), ("stage", self.stage),
             ("file", taken.path), ("job", job), ("time", now),
+            *([("sha256", self.source_id), ("kept", "no")] if self.source_id else []),
         )  # fmt: skip
         return "".join(f"{name}: {value}\n" for name, value in lines)
 
@@ -122,7 +125,7 @@ def end_of(envelope: Envelope) -> End | None:
             end = End(failed.code, failed.reason, failed.stage)
         case ScanVerdict(verdict="block") as verdict:
             rules = ", ".join(sorted({f.rule for f in verdict.findings}))
-            end = End("blocked", f"prompt injection: {rules}", "scanner")
+            end = End("blocked", f"prompt injection: {rules}", "scanner", verdict.source_id)
         case ScanVerdict(verdict="quarantine") as verdict:
             reason = f"a person decides: kb review {verdict.version_id} --release or --reject"
             end = End("quarantine", reason, "scanner")
@@ -338,11 +341,12 @@ class Dropzone:
         if followed.end is None:
             return
         taken, end = followed.taken, followed.end
-        if end.code is None and await asyncio.to_thread(self._zone.is_changed, taken):
+        keep = not end.source_id
+        if not (keep and end.code) and await asyncio.to_thread(self._zone.is_changed, taken):
             await self._put_back(followed)  # written once more after it was taken: a new version
             return
         text = end.text(taken, followed.job)
-        place = await asyncio.to_thread(self._zone.settle, taken, text)
+        place = await asyncio.to_thread(self._zone.settle, taken, text, keep=keep)
         self._board.drop(followed)
         log.info("dropzone.settled", path=taken.path[-300:], code=end.code, place=str(place)[-300:])
 

@@ -3,7 +3,8 @@
     <zone>/<project>/…       files to take in; at the top level: project `default`
     <zone>/.working/<job>/   a file that was taken: `file`, `item.json`, at the end `verdict.json`
     <zone>/done/…            taken in; its path below the zone is kept
-    <zone>/failed/…          not taken in; `<name>.error.txt` beside it says why
+    <zone>/failed/…          not taken in; `<name>.error.txt` beside it says why. Of a blocked file
+                             only that is left
 
 Every step is one rename, and what a later step needs to know is on disk before it. So a process
 may be killed anywhere: the next one finds a file in exactly one of these places and goes on.
@@ -217,7 +218,7 @@ class Zone:
                 continue
             taken, verdict = self._recorded(folder), _read(folder / "verdict.json")
             if verdict:
-                self._finish(taken, verdict["target"], verdict["error"])
+                self._finish(taken, verdict["target"], verdict["error"], verdict.get("keep", True))
             elif taken.file.exists():
                 left.append(taken)
             else:
@@ -256,19 +257,23 @@ class Zone:
             shutil.rmtree(taken.folder)
             return True
 
-    def settle(self, taken: Taken, error: str | None) -> Path:
-        """Move a taken file to `done`, or to `failed` with `error` beside it; returns where."""
+    def settle(self, taken: Taken, error: str | None, *, keep: bool = True) -> Path:
+        """Move a taken file to `done`, or to `failed` with `error` beside it; returns where.
+
+        Without `keep` the file is deleted, and `error` is what stays in its place.
+        """
         with self._moving():
             target = self._free(DONE if error is None else FAILED, taken.path)
-            self._write(taken.folder / "verdict.json", {"target": target, "error": error})
-            return self._finish(taken, target, error)
+            verdict = {"target": target, "error": error, "keep": keep}
+            self._write(taken.folder / "verdict.json", verdict)
+            return self._finish(taken, target, error, keep)
 
-    def _finish(self, taken: Taken, target: str, error: str | None) -> Path:
+    def _finish(self, taken: Taken, target: str, error: str | None, keep: bool) -> Path:
         place = self.root / target
         place.parent.mkdir(parents=True, exist_ok=True)
         if error is not None:
             _write_text(place.with_name(_error_name(place.name)), error)
-        if taken.file.exists():
+        if keep and taken.file.exists():
             _rename(taken.file, place)
         shutil.rmtree(taken.folder)
         return place

@@ -165,7 +165,6 @@ async def test_what_is_refused_at_the_door_lies_in_failed_with_the_reason(
     ("make", "line"),
     [
         (failed, "code: corrupt-document\nreason: no such page tree\nstage: converter\n"),
-        (judged("block"), "code: blocked\nreason: prompt injection: override-en-1\n"),
         (judged("quarantine"), "code: quarantine\nreason: a person decides: kb review "),
     ],
 )
@@ -180,6 +179,32 @@ async def test_what_fails_later_lies_in_failed_with_the_reason(
     text = world.below("failed")["x/a.md.error.txt"]
     assert line in text
     assert f"job: {receipt.correlation_id}\n" in text
+
+
+async def test_of_a_blocked_file_only_the_reason_and_its_hash_are_left(world: World) -> None:
+    async with world.running():
+        world.put("x/a.md", "the attack")
+        (receipt,) = await world.received()
+        await world.answer(receipt, judged("block"))
+        await eventually(lambda: list(world.below("failed")) == ["x/a.md.error.txt"])
+    text = world.below("failed")["x/a.md.error.txt"]
+    assert "code: blocked\nreason: prompt injection: override-en-1\n" in text
+    assert f"sha256: {sha256(b'the attack')}\nkept: no\n" in text
+    assert world.below(".working") == world.below("done") == {}
+
+
+async def test_what_was_written_after_a_file_was_taken_is_not_deleted_with_it(
+    world: World,
+) -> None:
+    async with world.running():
+        world.put("a.md", "the attack")
+        (receipt,) = await world.received()
+        (taken,) = (world.root / ".working").glob("*/file")
+        taken.write_text("another text")
+        await world.answer(receipt, judged("block"))
+        _, again = await world.received(2)
+        assert again.data["source_id"] == sha256(b"another text")
+    assert world.below("failed") == {}
 
 
 async def test_a_changed_file_of_the_same_name_is_the_next_version(world: World) -> None:

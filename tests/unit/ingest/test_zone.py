@@ -121,11 +121,11 @@ def test_the_longest_name_has_room_for_its_error(tmp_path: Path) -> None:
     assert len([p for p in files if p.name.endswith(".error.txt")]) == 2
 
 
-def _through(zone: Zone, path: str, error: str | None = None) -> Path:
+def _through(zone: Zone, path: str, error: str | None = None, *, keep: bool = True) -> Path:
     assert path in zone.ripe(0)
     taken = zone.take(path)
     assert taken
-    return zone.settle(taken, error)
+    return zone.settle(taken, error, keep=keep)
 
 
 def test_a_file_that_changed_goes_back_to_its_place(tmp_path: Path) -> None:
@@ -208,17 +208,17 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, n: int) -> Callable[[], int]:
     return lambda: done
 
 
-@pytest.mark.parametrize("error", [None, "why"])
+@pytest.mark.parametrize(("error", "keep"), [(None, True), ("why", True), ("why", False)])
 @pytest.mark.parametrize("n", range(14))
 def test_a_kill_between_any_two_steps_loses_nothing_and_doubles_nothing(
-    tmp_path: Path, n: int, error: str | None
+    tmp_path: Path, n: int, error: str | None, keep: bool
 ) -> None:
     put(tmp_path, "x/a.md", "the text")
     zone = made(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         steps = kill_at(patch, n)
         try:
-            _through(zone, "x/a.md", error)
+            _through(zone, "x/a.md", error, keep=keep)
         except Killed:
             pass
         else:
@@ -226,10 +226,12 @@ def test_a_kill_between_any_two_steps_loses_nothing_and_doubles_nothing(
     zone.close()
     zone = made(tmp_path)
     for taken in zone.recover():
-        zone.settle(taken, error)
+        zone.settle(taken, error, keep=keep)
     for path in zone.ripe(0):
-        _through(zone, path, error)
-    expected = {"done/x/a.md"} if error is None else {"failed/x/a.md", "failed/x/a.md.error.txt"}
+        _through(zone, path, error, keep=keep)
+    expected = {"done/x/a.md"} if error is None else {"failed/x/a.md.error.txt"}
+    if error and keep:
+        expected |= {"failed/x/a.md"}
     # A draft that a kill left is hidden, and is no document.
     assert {f for f in below(tmp_path) if not f.rpartition("/")[2].startswith(".")} == expected
 
