@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from cli.datadir import DataDir
+from cli.plan import with_user
 from cli.runstate import State, read_state
 
 KB = [sys.executable, "-m", "cli.main"]
@@ -16,9 +17,10 @@ KB = [sys.executable, "-m", "cli.main"]
 class Stack:
     """A stack of its own in a temporary folder."""
 
-    def __init__(self, folder: Path, embedder: str) -> None:
+    def __init__(self, folder: Path, embedder: str, **settings: str) -> None:
         self.data = DataDir(folder / "data")
-        self._env = dict(os.environ) | {"KB_EMBEDDER": embedder, "KB_RESTART_PAUSE_MAX": "0.5"}
+        fixed = {"KB_EMBEDDER": embedder, "KB_RESTART_PAUSE_MAX": "0.5"}
+        self._env = dict(os.environ) | fixed | settings
 
     def kb(self, *words: str) -> str:
         """Run a `kb` command; its standard output."""
@@ -48,6 +50,11 @@ class Stack:
         return httpx.AsyncClient(
             base_url=self.state.url, headers=headers, timeout=30, transport=transport
         )
+
+    @property
+    def owner(self) -> str:
+        """The database as its owner."""
+        return with_user(self.address("postgres"), "postgres", self.config["KB_OWNER_PASSWORD"])
 
     def address(self, name: str) -> str:
         """Address of a store."""

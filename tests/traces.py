@@ -1,0 +1,95 @@
+"""Looks for a word in everything that a stack keeps, in every form that it may have there."""
+
+import base64
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+_ZLIB = re.compile(rb"x[\x01\x5e\x9c\xda]")
+_GZIP = re.compile(rb"\x1f\x8b\x08")
+_ASCII85 = re.compile(rb"stream\r?\n([!-uz\s]+)~>")
+_MOST = 1 << 22
+_DEPTH = 4
+
+
+def forms_of(word: str) -> "re.Pattern[bytes]":
+    """A pattern for an ASCII word: plain, UTF-16, base64 at each of its three places, hexadecimal;
+    letters of any case where that makes sense."""
+    plain = word.encode()
+    folded = [re.escape(plain), *(re.escape(word.encode(c)) for c in ("utf-16-le", "utf-16-be"))]
+    exact = [re.escape(_base64(plain, shift)) for shift in range(3)]
+    exact += [re.escape(plain.hex().encode()), re.escape(plain.hex().upper().encode())]
+    return re.compile(b"(?i:" + b"|".join(folded) + b")|" + b"|".join(exact))
+
+
+def _base64(data: bytes, shift: int) -> bytes:
+    """What `data` becomes in base64 when `shift` bytes stand before it, without the mixed ends."""
+    coded = base64.b64encode(bytes(shift) + data)
+    return coded[(0, 2, 3)[shift] : len(coded) // 4 * 4 - 4]
+
+
+def in_bytes(data: bytes, forms: "re.Pattern[bytes]", depth: int = _DEPTH) -> bool:
+    """Is it there, also inside base64 of letters, zip members, gzip and deflate streams?"""
+    if forms.search(data):
+        return True
+    return depth > 0 and any(in_bytes(inner, forms, depth - 1) for inner in _inside(data))
+
+
+def _inside(data: bytes) -> Iterator[bytes]:
+    if data[:2] == b"PK" and zipfile.is_zipfile(BytesIO(data)):
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            for name in archive.namelist():
+                yield name.encode() + archive.read(name)
+        return
+    for match in _ASCII85.finditer(data):
+        try:
+            yield base64.a85decode(b"<~" + match[1] + b"~>", adobe=True)
+        except ValueError:
+            continue
+    for pattern, bits in ((_ZLIB, 15), (_GZIP, 31)):
+        for match in pattern.finditer(data):
+            try:
+                made = zlib.decompressobj(bits).decompress(data[match.start() :], _MOST)
+            except zlib.error:
+                continue
+            if len(made) > 8:
+                yield made
+
+
+def in_files(root: Path, forms: "re.Pattern[bytes]") -> list[str]:
+    """Files below `root` that hold it; packed bytes are opened, but for those of Postgres."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        try:
+            data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        except FileNotFoundError:  # it went while we looked
+            continue
+        depth = 0 if "postgres" in path.relative_to(root).parts else _DEPTH
+        if forms.search(str(path).encode()) or in_bytes(data, forms, depth):
+            found.append(str(path.relative_to(root)))
+    return found
+
+
+async def in_tables(dsn: str, forms: "re.Pattern[bytes]") -> list[str]:
+    """Tables of the database that hold it in a row, large values unpacked."""
+    connection: Any = await asyncpg.connect(dsn)
+    try:
+        tables = await connection.fetch(
+            """SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+               WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"""
+        )
+        found = []
+        for table in tables:
+            rows = await connection.fetch(f"SELECT t::text AS line FROM {table['name']} t")
+            if any(in_bytes(row["line"].encode(), forms) for row in rows):
+                found.append(str(table["name"]))
+        await connection.execute("CHECKPOINT")  # what is in memory goes to the files
+    finally:
+        await connection.close()
+    return found
