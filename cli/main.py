@@ -17,6 +17,7 @@ from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, raw
 from cli.project import app as project_app
+from cli.rescan import rescan
 from cli.scan import scan
 
 app = typer.Typer(
@@ -93,6 +94,7 @@ def run(services: list[str], data: Data = DATA, json_: Json = False) -> None:
 
 app.command()(convert)
 app.command()(scan)
+app.command()(rescan)
 app.command()(doctor)
 
 

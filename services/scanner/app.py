@@ -21,7 +21,7 @@ def create_app(env: Env, requests: Requests) -> FastAPI:
 
     add_review_routes(app, env.log, env.blobs)
 
-    @app.post("/rescan", response_model=RescanReply)
+    @app.post("/rescan", status_code=202, response_model=RescanReply)
     async def post_rescan(body: RescanRequest, request: Request) -> RescanReply:
         return await requests.start(body.project, actor(request))
 
