@@ -29,8 +29,12 @@ from contracts.http import (
     ProjectView,
     QueryReply,
     QueryRequest,
+    Reviewed,
+    ReviewRequest,
+    ReviewView,
     TextUpload,
 )
+from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
 from services.ui.settings import UiSettings
@@ -69,7 +73,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/documents", "ingest", "editor", "Put a document in: a file or text",
           Accepted, TextUpload, status=202),
     Route("GET", "/documents", "search", "viewer", "List documents, newest first", DocumentPage,
-          query=("project", "cursor", "limit")),
+          query=("project", "cursor", "limit", "status", "trusted")),
     Route("GET", "/documents/{id}", "search", "viewer", "A document with its versions",
           DocumentView),
     Route("GET", "/documents/{id}/body", "search", "viewer", "The canonical Markdown of a version"),
@@ -92,7 +96,19 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/query", "search", "viewer", "Find passages", QueryReply, QueryRequest),
     Route("GET", "/events", "search", "viewer", "The events as they happen (SSE)",
           query=("after", "follow", "project"), stream=True),
-    Route("POST", "/review/{id}", "scanner", "admin", "Release or reject a version in quarantine"),
+    Route("GET", "/review/{id}", "scanner", "editor",
+          "What was found in a version in quarantine, in the text that was judged", ReviewView),
+    Route("POST", "/review/{id}", "scanner", "editor",
+          "Release or reject a version in quarantine; the text that was judged and no other",
+          Reviewed, ReviewRequest),
+    Route("POST", "/rescan", "scanner", "admin",
+          "Have all stored texts judged by the rules in force, in the background",
+          RescanReply, RescanRequest, status=202),
+    Route("GET", "/rescan", "scanner", "editor", "How far re-scans are", RescanReply,
+          query=("project",)),
+    Route("GET", "/rescan/{id}", "scanner", "editor", "What a re-scan found", RescanReport),
+    Route("POST", "/rescan/cancel", "scanner", "admin", "End re-scans that run",
+          RescanReply, RescanRequest),
     Route("POST", "/rebuild", "indexer", "admin", "Build the indexes again from the log"),
     Route("POST", "/projections/read/rebuild", "search", "admin",
           "Fold documents, versions and jobs anew from the log"),

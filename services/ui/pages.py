@@ -3,14 +3,14 @@
 import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Request
 from markupsafe import Markup
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from contracts.http import (
     Accepted,
@@ -27,7 +27,8 @@ from services.ui import markdown, view
 from services.ui.access import check_origin, check_token
 from services.ui.front import Relay
 from services.ui.identity import Person, utcnow
-from services.ui.site import Site
+from services.ui.review_pages import add_review
+from services.ui.site import REVIEWER, Site, is_fragment
 from services.ui.upstream import parse
 
 BODY_LIMIT = 32 << 20
@@ -45,14 +46,8 @@ def router(site: Site) -> APIRouter:
     _add_documents(pages, site)
     _add_upload(pages, site)
     _add_document(pages, site)
+    add_review(pages, site)
     return pages
-
-
-def is_fragment(request: Request) -> bool:
-    """Whether HTMX asks for a part of the page only."""
-    get = request.headers.get
-    whole = get("hx-history-restore-request") or get("hx-request-type", "partial") != "partial"
-    return get("hx-request") == "true" and not whole
 
 
 @dataclass(frozen=True)
@@ -161,17 +156,18 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
     async def documents(request: Request) -> Response:
         person = await site.signed_in(request)
         project = request.query_params.get("project", "").strip() or None
+        trusted = "true" if request.query_params.get("trusted") == "true" else None
         cursor = request.query_params.get("cursor") or None
+        which = {k: v for k, v in {"project": project, "trusted": trusted}.items() if v}
         position = await site.position()
         page = await site.upstream.get(
             DocumentPage,
             "search",
             "/documents",
             person.actor,
-            {"limit": PAGE_SIZE, "project": project, "cursor": cursor},
+            {"limit": PAGE_SIZE, **which, "cursor": cursor},
         )
-        here = {k: v for k, v in {"project": project, "cursor": cursor}.items() if v}
-        following = {k: v for k, v in {"project": project, "cursor": page.next}.items() if v}
+        here = which | ({"cursor": cursor} if cursor else {})
         return site.page(
             request,
             "_documents.html" if is_fragment(request) else "documents.html",
@@ -179,9 +175,13 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
             position=position,
             page=page,
             project=project,
+            trusted=trusted,
             cursor=cursor,
             here=f"/ui/documents?{urlencode(here)}",
-            following=f"/ui/documents?{urlencode(following)}" if page.next else None,
+            newest=f"/ui/documents?{urlencode(which)}",
+            following=f"/ui/documents?{urlencode(which | {'cursor': page.next})}"
+            if page.next
+            else None,
         )
 
 
@@ -301,33 +301,8 @@ def _add_document(pages: APIRouter, site: Site) -> None:
             journal=view.journal_lines(journal.entries, site.t),
             verdict=view.verdict_on(journal.entries, shown.version_id),
             now=utcnow(),
-            may_review=site.may(person, "admin"),
+            may_review=site.may(person, REVIEWER),
         )
-
-    @pages.post("/ui/documents/{key}/review")
-    async def review(
-        request: Request,
-        key: str,
-        csrf: Annotated[str, Form()],
-        decision: Annotated[str, Form()],
-        reason: Annotated[str, Form(max_length=500)] = "",
-    ) -> Response:
-        person = await site.signed_in(request)
-        check_origin(request)
-        check_token(person.csrf, csrf)
-        if not site.may(person, "admin"):
-            raise Refusal("forbidden", "this needs the role admin", status=403)
-        if decision not in {"release", "reject"}:
-            raise Refusal("invalid-request", "decision")
-        await site.upstream.read(
-            "scanner",
-            "POST",
-            f"/review/{site.checked_id(key)}",
-            person.actor,
-            limit=1 << 20,
-            json={"decision": decision, "reason": reason.strip()},
-        )
-        return RedirectResponse(f"/ui/documents/{key}", 303)
 
     @pages.get("/ui/documents/{key}/markdown")
     async def raw(request: Request, key: str) -> Response:

@@ -1,6 +1,7 @@
 """What every page needs: the session, the templates, the internal services."""
 
 import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -9,6 +10,7 @@ from fastapi import Request
 from jinja2 import Environment
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from contracts.http import DocumentPage
 from kernel.errors import KbError, Refusal
 from services.ui.access import RANK, Access
 from services.ui.identity import Person
@@ -16,6 +18,10 @@ from services.ui.strings import Strings
 from services.ui.upstream import Upstream
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+REVIEWER = "editor"
+"""The role that may look at what is in quarantine, and decide."""
+COUNT_SECONDS = 5.0
+"""How long the number of waiting documents in the navigation is good for."""
 
 
 class SeeOtherError(KbError):
@@ -46,6 +52,7 @@ class Site:
         self.max_upload_bytes = max_upload_bytes
         self.position = head
         self._env = env
+        self._waiting: tuple[float, int | None] = (-COUNT_SECONDS, None)
 
     async def signed_in(self, request: Request) -> Person:
         """The person that looks at the page.
@@ -59,7 +66,28 @@ class Site:
             raise SeeOtherError(f"/ui/sign-in?next={quote(_wanted(request), safe='')}")
         if person.must_change:
             raise SeeOtherError("/ui/password")
+        if self.may(person, REVIEWER) and not is_fragment(request):
+            request.state.waiting = await self._count(person)
         return person
+
+    async def _count(self, person: Person) -> int | None:
+        """How many documents wait for a review; None when it cannot be found out."""
+        at, known = self._waiting
+        if time.monotonic() - at < COUNT_SECONDS:
+            return known
+        try:
+            page = await self.upstream.get(
+                DocumentPage, "search", "/documents", person.actor, {"status": "review", "limit": 1}
+            )
+            known = page.total
+        except Refusal:
+            known = None
+        self._waiting = (time.monotonic(), known)
+        return known
+
+    def recount(self) -> None:
+        """Somebody decided: the number in the navigation is old."""
+        self._waiting = (-COUNT_SECONDS, None)
 
     def may(self, person: Person, role: str) -> bool:
         """Whether the person's role is `role` or above it."""
@@ -86,7 +114,11 @@ class Site:
     ) -> Response:
         """A template as an answer."""
         html = self._env.get_template(template).render(
-            person=person, path=request.url.path, **values
+            person=person,
+            path=request.url.path,
+            waiting=getattr(request.state, "waiting", None),
+            reviews=person is not None and self.may(person, REVIEWER),
+            **values,
         )
         return HTMLResponse(html, status, {"vary": "HX-Request, HX-Request-Type"})
 
@@ -95,6 +127,13 @@ class Site:
         if request.headers.get("hx-request") == "true":
             return Response(status_code=204, headers={"hx-redirect": path})
         return RedirectResponse(path, 303)
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether HTMX asks for a part of the page only."""
+    get = request.headers.get
+    whole = get("hx-history-restore-request") or get("hx-request-type", "partial") != "partial"
+    return get("hx-request") == "true" and not whole
 
 
 def local_path(value: str | None) -> str:

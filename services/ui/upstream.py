@@ -75,15 +75,28 @@ class Upstream:
             ) from error
 
     async def read(
-        self, service: str, method: str, path: str, actor: str, *, limit: int, **request: Any
+        self,
+        service: str,
+        method: str,
+        path: str,
+        actor: str,
+        *,
+        limit: int,
+        role: str = "viewer",
+        **request: Any,
     ) -> bytes:
-        """The body of a good answer.
+        """The body of a good answer; `role` is the person's, where the service asks for more.
 
         Raises:
             Refusal: the service's problem, `upstream-…`, or `too-large` (413) beyond `limit` bytes.
         """
         response = await self.open(
-            service, method, path, headers=self.headers(actor), timeout=PAGE_TIMEOUT, **request
+            service,
+            method,
+            path,
+            headers=self.headers(actor, role),
+            timeout=PAGE_TIMEOUT,
+            **request,
         )
         try:
             body = await _at_most(response, limit)
@@ -116,10 +129,12 @@ class Upstream:
         path: str,
         actor: str,
         params: Mapping[str, Any] | None = None,
+        *,
+        role: str = "viewer",
     ) -> M:
         """A page's GET, checked against the contract. Raises as `read` and `parse` do."""
         kept = {k: v for k, v in (params or {}).items() if v is not None}
-        body = await self.read(service, "GET", path, actor, limit=16 << 20, params=kept)
+        body = await self.read(service, "GET", path, actor, limit=16 << 20, role=role, params=kept)
         return parse(model, service, body)
 
     async def healthy(self, service: str) -> bool:

@@ -15,7 +15,17 @@ from markupsafe import Markup
 
 from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
-from contracts.http import FINAL, DocumentView, Hit, JournalEntry, QueryReply, VersionView
+from contracts.http import (
+    FINAL,
+    DocumentView,
+    Hit,
+    JournalEntry,
+    QueryReply,
+    ReviewPiece,
+    ReviewText,
+    ReviewView,
+    VersionView,
+)
 from services.ui.markdown import snippet
 from services.ui.strings import Strings
 from services.ui.words import matcher
@@ -60,6 +70,29 @@ class Line:
     detail: str
     tone: str
     data: str
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A piece of a judged text: `severity` is that of the worst finding that covers it.
+
+    `begins`: numbers of the findings whose first piece this is; `why`: of all that cover it.
+    """
+
+    text: str
+    left_out: int
+    severity: str
+    begins: list[int]
+    why: str
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """A judged text with its findings marked; `number` counts from 1."""
+
+    number: int
+    text: ReviewText
+    stretches: list[Stretch]
 
 
 @dataclass(frozen=True)
@@ -149,6 +182,7 @@ def _line(entry: JournalEntry, t: Strings) -> Line:
     values = _Values({k: _shown(v) for k, v in entry.data.items()})
     values["size"] = size(entry.data.get("size_bytes"))
     values["body"] = size(entry.data.get("body_bytes"))
+    values["found"] = _found(entry, t)
     return Line(
         entry=entry,
         title=t.get(f"journal.{entry.type}", entry.type),
@@ -156,6 +190,17 @@ def _line(entry: JournalEntry, t: Strings) -> Line:
         tone=_line_tone(entry),
         data=json.dumps(entry.data, ensure_ascii=False, indent=2),
     )
+
+
+def _found(entry: JournalEntry, t: Strings) -> str:
+    """Behind a verdict: that it was passed by, and the rules, worst first; three of them."""
+    note = t("review.bypassed") if entry.data.get("bypassed") else ""
+    found = entry.data.get("findings")
+    listed = [f for f in found if isinstance(f, dict)] if isinstance(found, list) else []
+    listed.sort(key=lambda f: _RANK.get(str(f.get("severity")), 3))
+    rules = list(dict.fromkeys(str(f.get("rule", "?")) for f in listed))
+    more = f" +{len(rules) - 3}" if len(rules) > 3 else ""
+    return note + (f"; {', '.join(rules[:3])}{more}" if rules else "")
 
 
 class _Values(dict[str, str]):
@@ -189,6 +234,32 @@ def verdict_on(entries: list[JournalEntry], version_id: str) -> Verdict | None:
     found = about[-1].data.get("findings")
     listed = [f for f in found if isinstance(f, dict)] if isinstance(found, list) else []
     return Verdict(str(about[-1].data.get("subject")), listed)
+
+
+_RANK = {"high": 0, "medium": 1, "low": 2}
+
+
+def marked_texts(review: ReviewView) -> list[MarkedText]:
+    """The judged texts, their pieces with the findings that cover them."""
+    findings = {f.number: f for f in review.findings}
+    seen: set[int] = set()
+
+    def stretch(piece: ReviewPiece) -> Stretch:
+        over = sorted((findings[n] for n in piece.findings), key=lambda f: _RANK[f.severity])
+        begins = [f.number for f in over if f.number not in seen]
+        seen.update(begins)
+        return Stretch(
+            text=piece.text,
+            left_out=piece.left_out,
+            severity=over[0].severity if over else "",
+            begins=sorted(begins),
+            why=" · ".join(dict.fromkeys(f.why or f.rule for f in over)),
+        )
+
+    return [
+        MarkedText(number, text, [stretch(p) for p in text.pieces])
+        for number, text in enumerate(review.texts, 1)
+    ]
 
 
 def size(count: object) -> str:
@@ -250,4 +321,6 @@ def environment(t: Strings) -> Environment:
 
 def version_of(document: DocumentView, key: str) -> VersionView:
     """The version that `key` names; of a document's own id, the one that the service chose."""
+    if document.version_id == key:
+        return document
     return next((v for v in document.versions if v.version_id == key), document)

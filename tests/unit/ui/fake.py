@@ -26,6 +26,11 @@ from contracts.http import (
     Journal,
     JournalEntry,
     QueryReply,
+    ReviewFinding,
+    ReviewPiece,
+    ReviewText,
+    ReviewView,
+    ScanNote,
     VersionView,
 )
 from kernel.fence import fence
@@ -137,6 +142,57 @@ def hit(
     return Hit(**(values | changes))
 
 
+def note(**changes: Any) -> ScanNote:
+    """A verdict of quarantine, with `changes`."""
+    values: dict[str, Any] = {
+        "subject": "parsed", "verdict": "quarantine", "score": 0.62, "worst": "medium",
+        "rules": ["override.en.ignore-previous", "spam.links"], "findings": 3,
+        "ruleset": "rules-1a2b3c4d", "bypassed": False, "text_sha256": "a" * 64, "at": NOW,
+    }  # fmt: skip
+    return ScanNote(**(values | changes))
+
+
+def exhibit(**changes: Any) -> ReviewView:
+    """What waits: a quoted attack, and an encoded one in a comment."""
+    findings = [
+        ReviewFinding(
+            number=1, rule="override.en.ignore-previous", kind="override", severity="medium",
+            why="It orders a model to forget what it was told.", count=1, text=0, byte_start=40,
+            byte_end=72, decoded=[], before="Attackers write: ", match="ignore all previous",
+            after=" and go on.",
+        ),
+        ReviewFinding(
+            number=2, rule="encoded.instruction", kind="encoded", severity="high",
+            why="Nobody encodes an order for an honest reason.", count=3, text=1, byte_start=0,
+            byte_end=12, decoded=["base64", "rot13"], before="", match="SWdub3Jl", after="",
+            says="Ignore⟦U+202E⟧",
+        ),
+    ]  # fmt: skip
+    texts = [
+        ReviewText(
+            hidden=None, hidden_index=None, size_bytes=90_000,
+            pieces=[
+                ReviewPiece(text="", left_out=1234),
+                ReviewPiece(text="Attackers write: "),
+                ReviewPiece(text="ignore all previous", findings=[1]),
+                ReviewPiece(text=" and go on.\nEnd <b>."),
+            ],
+        ),
+        ReviewText(
+            hidden="comment", hidden_index=1, size_bytes=12,
+            pieces=[ReviewPiece(text="SWdub3Jl", findings=[2])],
+        ),
+    ]  # fmt: skip
+    view = version()
+    values: dict[str, Any] = {
+        "version_id": view.version_id, "document_id": view.document_id,
+        "source_id": view.source_id, "project": "default", "name": "a paper.pdf",
+        "subject": "parsed", "text_sha256": "a" * 64, "score": 0.62, "ruleset": "rules-1a2b3c4d",
+        "judged_at": NOW, "rescan": False, "lowered": False, "findings": findings, "texts": texts,
+    }  # fmt: skip
+    return ReviewView(**(values | changes))
+
+
 @dataclass
 class Seen:
     """A request that arrived at a service."""
@@ -156,6 +212,7 @@ class Fake:
     hits: list[Hit] = field(default_factory=list)
     body: bytes = field(default_factory=BODY.encode)
     entries: list[JournalEntry] = field(default_factory=list)
+    review: ReviewView = field(default_factory=exhibit)
     statuses: list[str] = field(default_factory=lambda: ["scanning", "indexed"])
     refusals: dict[str, tuple[str, int]] = field(default_factory=dict)
     limit: int = 64 << 20
@@ -205,11 +262,19 @@ class Fake:
         async def documents(request: Request) -> DocumentPage:
             await self._note(request)
             project = request.query_params.get("project")
-            rows = [v for v in self.versions if project in {None, v.project}]
+            status, trusted = (request.query_params.get(n) for n in ("status", "trusted"))
+            rows = [
+                v
+                for v in self.versions
+                if project in {None, v.project}
+                and status in {None, v.status}
+                and (trusted is None or v.trusted == (trusted == "true"))
+            ]
             at = int(request.query_params.get("cursor", 0))
             limit = int(request.query_params.get("limit", 50))
             more = str(at + limit) if len(rows) > at + limit else None
-            return DocumentPage(documents=rows[at : at + limit], next=more)
+            total = len(rows) if status or trusted else None
+            return DocumentPage(documents=rows[at : at + limit], next=more, total=total)
 
         @app.get("/documents/{key}")
         async def document(request: Request, key: str) -> Response:
@@ -297,10 +362,30 @@ class Fake:
             )  # fmt: skip
             return Response(accepted.model_dump_json(), 202, media_type="application/json")
 
+        self._add_administration(app)
+
+    def _add_administration(self, app: FastAPI) -> None:
+        @app.get("/review/{key}")
+        async def waiting(request: Request, key: str) -> Response:
+            await self._note(request)
+            return Response(self.review.model_dump_json(), media_type="application/json")
+
         @app.post("/review/{key}")
         async def review(request: Request, key: str) -> JSONResponse:
             await self._note(request)
             return JSONResponse({"position": 9})
+
+        @app.get("/rescan")
+        @app.post("/rescan")
+        @app.post("/rescan/cancel")
+        async def rescans(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"ruleset": "r", "rescans": []})
+
+        @app.get("/rescan/{key}")
+        async def rescan(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({})
 
         @app.delete("/documents/{key}")
         @app.post("/jobs/{key}/cancel")

@@ -5,15 +5,29 @@ import json
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
 
+from contracts.http import ReviewPiece, Trust, VersionView
 from kernel.fence import fence
 from services.ui import pages, view
 from services.ui.strings import english
-from tests.unit.ui.conftest import csrf
-from tests.unit.ui.fake import BODY, FENCE, NOW, Fake, entry, hexid, hit, span, version
+from tests.unit.ui.conftest import csrf, value_of
+from tests.unit.ui.fake import (
+    BODY,
+    FENCE,
+    NOW,
+    Fake,
+    entry,
+    exhibit,
+    hexid,
+    hit,
+    note,
+    span,
+    version,
+)
 
 HTMX = {"hx-request": "true", "hx-request-type": "partial"}
 EVIL = "<script>alert('evil')</script>"
@@ -310,31 +324,193 @@ async def test_a_quarantined_document_shows_findings_and_no_text(
     page = (await person.get(f"/ui/documents/{version().version_id}")).text
 
     assert "what was read from the file" in page
-    assert "override-en" in page and 'value="release"' in page and 'value="reject"' in page
+    assert "override-en" in page and f'href="/ui/review/{version().version_id}"' in page
+    assert "parsed text: quarantine; override-en" in page
     assert "Infringements" not in page
     assert not [s for s in fake.seen if s.path.endswith("/body")]
 
 
+def waits(name: str, **changes: Any) -> VersionView:
+    return version(name, status="review", title=name, scan=note(**changes))
+
+
+async def test_what_waits_is_listed_with_its_worst_finding_and_counted(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [version(), waits("a.pdf", worst="high", score=0.9), waits("b.pdf")]
+    page = (await person.get("/ui/review")).text
+
+    assert page.count("<tr id=") == 2
+    assert "0.90" in page and "0.62" in page and "override.en.ignore-previous" in page
+    assert f'href="/ui/review/{hexid("a.pdf")}"' in page
+    assert "2 documents wait" in page and ">2</span>" in page.partition("</nav>")[0]
+    assert 'chip severity bad"' in page and 'hx-trigger="kb:changed from:body"' in page
+
+
+async def test_what_waits_is_paged_and_filtered(person: httpx.AsyncClient, fake: Fake) -> None:
+    fake.versions = [
+        waits(
+            f"{n}.pdf",
+        )
+        for n in range(60)
+    ]
+    first = (await person.get("/ui/review?project=default")).text
+    link = re.search(r'href="(/ui/review\?[^"]*cursor=[^"]+)"', first)
+    assert link
+    second = (await person.get(link[1].replace("&amp;", "&"))).text
+    part = await person.get("/ui/review", headers=HTMX)
+
+    assert (first.count("<tr id="), second.count("<tr id=")) == (50, 10)
+    assert (
+        "Nothing waits in the project other" in (await person.get("/ui/review?project=other")).text
+    )
+    assert "<html" not in part.text and part.text.count("<tr id=") == 50
+
+
+async def test_the_number_of_what_waits_is_on_every_page_and_asked_for_seldom(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.versions = [waits("a.pdf")]
+    for path in ("/", "/ui/upload", f"/ui/documents/{hexid('a.pdf')}", "/ui/review"):
+        assert ">1</span>" in (await person.get(path)).text.partition("</nav>")[0], path
+    asked = [s for s in fake.seen if s.query == "status=review&limit=1"]
+    assert len(asked) == 1
+
+
+async def test_a_page_that_cannot_count_what_waits_is_shown_all_the_same(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    fake.refusals = {"/documents": ("unavailable", 503)}
+    page = await person.get("/ui/upload")
+    assert page.status_code == 200 and 'href="/ui/review"' in page.text
+
+
+async def test_findings_are_marked_in_the_text_with_the_rule_and_why(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    page = (await person.get(f"/ui/review/{version().version_id}")).text
+
+    assert re.search(
+        r'<mark class="medium" id="m1" title="It orders[^"]+"><a class="ref" href="#f1"[^>]*>1</a>'
+        r"ignore all previous</mark> and go on",
+        page,
+    )
+    assert "It orders a model to forget what it was told." in page
+    assert "encoded as base64 › rot13" in page and "Ignore⟦U+202E⟧" in page
+    assert "1.2 kB left out" in page and "3 times" in page
+    assert "What a reader does not see" in page and ">comment</span>" in page
+    assert "End &lt;b&gt;." in page and "<b>" not in page
+
+
+async def test_nothing_of_a_stranger_is_html_on_the_page_of_a_review(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    one = exhibit().findings[0].model_copy(
+        update=dict.fromkeys(("rule", "why", "before", "match", "after", "says"), EVIL)
+        | {"decoded": [EVIL]}
+    )  # fmt: skip
+    pieces = [ReviewPiece(text=EVIL), ReviewPiece(text=EVIL, findings=[1])]
+    text = exhibit().texts[0].model_copy(update={"pieces": pieces})
+    fake.review = exhibit(name=EVIL, ruleset=EVIL, findings=[one], texts=[text])
+    page = (await person.get(f"/ui/review/{version().version_id}")).text
+
+    assert "<script>alert" not in page and page.count("&lt;script&gt;alert") > 8
+
+
+async def test_overlapping_findings_and_those_without_a_place_are_shown(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    first, second = exhibit().findings
+    lost = second.model_copy(update={"number": 3, "text": None, "match": "", "why": ""})
+    pieces = [
+        ReviewPiece(text="aa", findings=[1]),
+        ReviewPiece(text="bb", findings=[1, 2]),
+        ReviewPiece(text="cc", findings=[2]),
+    ]
+    texts = [exhibit().texts[0].model_copy(update={"pieces": pieces})]
+    found = [first, second.model_copy(update={"text": 0}), lost]
+    fake.review = exhibit(findings=found, texts=texts, left_out=4, rescan=True, lowered=True)
+    page = (await person.get(f"/ui/review/{version().version_id}")).text
+
+    evidence = page.partition('class="evidence"')[2]
+    marks = re.findall(r'<mark class="(\w+)"(?: id="(m\d)")?', evidence)
+    assert marks == [("medium", "m1"), ("high", "m2"), ("high", "")]
+    assert "The place is not known" in page and 'href="#m3"' not in page
+    assert "The rules of today have no such rule." in page and "And 4 findings more." in page
+    assert "was taken out of the index" in page and "would have meant a block" in page
+
+
 @pytest.mark.parametrize("decision", ["release", "reject"])
-async def test_a_decision_reaches_the_scanner_with_the_person(
+async def test_a_decision_reaches_the_scanner_with_the_person_and_the_text(
     person: httpx.AsyncClient, fake: Fake, decision: str
 ) -> None:
     key = version().version_id
-    fields = {"csrf": await csrf(person), "decision": decision, "reason": " quoted text "}
-    answer = await person.post(f"/ui/documents/{key}/review", data=fields)
+    page = (await person.get(f"/ui/review/{key}")).text
+    fields = {"csrf": await csrf(person), "text_sha256": value_of(page, "text_sha256")}
+    fields |= {"decision": decision, "reason": " quoted\r\n text "}
+    answer = await person.post(f"/ui/review/{key}", data=fields)
     seen = fake.last(f"/review/{key}")
 
     assert answer.headers["location"] == f"/ui/documents/{key}"
-    assert json.loads(seen.body) == {"decision": decision, "reason": "quoted text"}
+    sent = {"decision": decision, "reason": "quoted text", "text_sha256": "a" * 64}
+    assert json.loads(seen.body) == sent
     assert seen.headers["x-kb-actor"].startswith("actor:")
+    assert seen.headers["x-kb-role"] == "admin"
 
 
 async def test_no_other_decision_is_passed_on(person: httpx.AsyncClient, fake: Fake) -> None:
-    fields = {"csrf": await csrf(person), "decision": "delete", "reason": "x"}
-    answer = await person.post(f"/ui/documents/{version().version_id}/review", data=fields)
+    fields = {"csrf": await csrf(person), "decision": "delete", "reason": "x", "text_sha256": "a"}
+    answer = await person.post(f"/ui/review/{version().version_id}", data=fields)
 
     assert answer.status_code == 422
     assert not [s for s in fake.seen if s.path.startswith("/review")]
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [
+        ("not-in-review", 409, "Somebody may have decided already"),
+        ("text-changed", 409, "Somebody changed the store"),
+        ("text-missing", 410, "no longer stored"),
+        ("text-differs", 409, "Another text of this document waits now"),
+    ],
+)
+async def test_a_review_that_cannot_be_says_why(
+    person: httpx.AsyncClient, fake: Fake, code: str, status: int, words: str
+) -> None:
+    key = version().version_id
+    fake.refusals = {f"/review/{key}": (code, status)}
+    fields = {"csrf": await csrf(person), "decision": "reject", "reason": "x", "text_sha256": "a"}
+    for answer in (
+        await person.get(f"/ui/review/{key}"),
+        await person.post(f"/ui/review/{key}", data=fields),
+    ):
+        assert answer.status_code == status
+        assert words in answer.text
+
+
+# --- trust ------------------------------------------------------------------------------------
+
+
+async def test_a_trusted_document_has_a_badge_and_says_who_trusted_it(
+    person: httpx.AsyncClient, fake: Fake
+) -> None:
+    trust = Trust(actor="actor:the-admin", at=NOW)
+    scan = note(verdict="clean", bypassed=True, worst="high")
+    fake.versions = [version(trusted=True, trust=trust, scan=scan), version("other.md")]
+    found = [{"rule": "a.b", "severity": "high"}]
+    fake.entries = [
+        entry(1, "ScanVerdict", 0, subject="parsed", verdict="clean", bypassed=True, findings=found)
+    ]
+    listed = (await person.get("/ui/documents")).text
+    page = (await person.get(f"/ui/documents/{version().version_id}")).text
+    only = (await person.get("/ui/documents?trusted=true")).text
+
+    assert listed.count("chip trust") == 1 and "chip trust" in page
+    assert "actor:the-admin" in page and "worst finding: high" in page
+    assert "parsed text: clean (trusted, so it went on); a.b" in page
+    assert (listed.count("<tr id="), only.count("<tr id=")) == (2, 1)
+    assert "trusted=true" in fake.last("/documents").query
 
 
 # --- upload -----------------------------------------------------------------------------------

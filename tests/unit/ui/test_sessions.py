@@ -151,7 +151,7 @@ async def test_no_form_without_its_token(
         await person.post("/ui/sign-out", data=fields),
         await person.post("/ui/password", data=fields),
         await person.post("/ui/upload", data=fields, files=files),
-        await person.post(f"/ui/documents/{ID}/review", data={"decision": "release", **fields}),
+        await person.post(f"/ui/review/{ID}", data={**DECISION, **fields}),
     ]
     assert {a.status_code for a in answers} <= {403, 422}
     assert answers[0].status_code == answers[2].status_code == 403
@@ -220,6 +220,9 @@ async def test_a_wrong_key_is_not_made_good_by_a_session(person: httpx.AsyncClie
     assert answer.status_code == 401
 
 
+DECISION = {"decision": "reject", "reason": "x", "text_sha256": "a" * 64}
+
+
 async def test_a_role_allows_what_its_routes_ask_for(
     person: httpx.AsyncClient, accounts: Accounts, fake: Fake
 ) -> None:
@@ -236,9 +239,11 @@ async def test_a_role_allows_what_its_routes_ask_for(
                 assert allowed or answer.status_code == 403
         upload = await person.post("/ui/upload", data={"csrf": token}, files={"file": ("a", b"x")})
         assert (upload.status_code == 403) == (role == "viewer")
-        review = {"csrf": token, "decision": "reject", "reason": "x"}
-        answer = await person.post(f"/ui/documents/{ID}/review", data=review)
-        assert (answer.status_code == 403) == (role != "admin")
+        review = await person.post(f"/ui/review/{ID}", data={"csrf": token, **DECISION})
+        pages = [await person.get(p) for p in ("/ui/review", f"/ui/review/{ID}")]
+        assert {a.status_code == 403 for a in (review, *pages)} == {role == "viewer"}
+        sent = [s.headers["x-kb-role"] for s in fake.seen if s.path == f"/review/{ID}"]
+        assert set(sent[-3:]) == (set() if role == "viewer" else {role})
 
 
 async def test_the_event_stream_of_a_session_is_renewed(

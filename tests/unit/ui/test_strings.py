@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from jinja2 import nodes
 
-from contracts.events import EVENTS
+from contracts.events import EVENTS, HiddenKind, Severity
 from contracts.http import Status
 from services.ui.strings import english
 from services.ui.view import environment
@@ -23,6 +23,8 @@ PREFIXES = (
     "validity.",
     "search.by_",
     "review.subject_",
+    "severity.",
+    "hidden.",
     "document.no_text_",
 )
 """Keys that are put together at run time."""
@@ -61,6 +63,11 @@ def test_no_string_of_the_catalogue_is_left_unused() -> None:
 def test_every_status_and_every_event_has_words() -> None:
     assert all(f"status.{s}" in T for s in get_args(Status))
     assert all(f"journal.{e}" in T and f"journal_detail.{e}" in T for e in EVENTS)
+
+
+def test_every_severity_and_everything_that_hides_a_text_has_words() -> None:
+    assert all(f"severity.{s}" in T for s in get_args(Severity))
+    assert all(f"hidden.{k}" in T for k in get_args(HiddenKind))
 
 
 def test_templates_hold_no_words_of_their_own() -> None:
