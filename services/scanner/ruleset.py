@@ -166,6 +166,14 @@ def load(folder: Path) -> Ruleset:
     )
 
 
+@cache
+def reasons() -> dict[str, str]:
+    """The sentence why of each rule by its id: the tables are read, and nothing is compiled."""
+    tables = (tomllib.loads(f.read_text("utf-8")) for f in sorted(FOLDER.glob("*.toml")))
+    rows = (row for table in tables for row in table.get("rule", ()))
+    return {single["id"]: str(single["why"]) for row in rows for single in _by_language(row)}
+
+
 Words = dict[str, tuple[str, ...]]
 
 

@@ -18,7 +18,7 @@ from kernel.testing import MemoryBlobs, MemoryLog, received
 from kernel.web import create_api
 from services.scanner.domain import scan
 from services.scanner.review_routes import add_review_routes
-from services.scanner.ruleset import default_ruleset
+from services.scanner.ruleset import default_ruleset, reasons
 from services.scanner.texts import hidden_of, hidden_of_meta
 
 KEY = "k" * 32
@@ -247,6 +247,10 @@ async def test_an_answer_is_kept_by_no_cache_and_its_text_by_no_log(desk: Desk) 
         reply = await desk.look()
     assert reply.headers["cache-control"] == "no-store"
     assert ORDER not in str(logs)
+
+
+def test_the_reasons_of_the_rules_are_known_without_compiling_them() -> None:
+    assert reasons() == {r.id: r.why for r in default_ruleset().rules.values()}
 
 
 # --- which bytes ------------------------------------------------------------------------------
