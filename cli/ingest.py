@@ -193,7 +193,7 @@ def _regular_size(path: Path) -> int:
 def explain(outcome: Outcome) -> str:
     """One line for a person."""
     if outcome.status == "review":
-        return f"in quarantine; kb review {outcome.version_id} --release or --reject"
+        return f"in quarantine; kb review show {outcome.version_id}"
     if outcome.error:
         e = outcome.error
         title, code = e.get("title") or outcome.status, e.get("code") or e.get("type") or ""

@@ -18,6 +18,7 @@ from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, raw
 from cli.project import app as project_app
 from cli.rescan import rescan
+from cli.review import app as review_app
 from cli.scan import scan
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app.add_typer(doc, name="doc")
 app.add_typer(jobs_app, name="job")
 doc.command("delete")(delete)
 app.add_typer(project_app, name="project")
+app.add_typer(review_app, name="review")
 
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -118,7 +120,7 @@ def ingest(  # noqa: PLR0913, PLR0917 - every option is a parameter
         str | None, typer.Option("--valid-from", help="A day, or an instant with zone.")
     ] = None,
     trusted: Annotated[
-        bool, typer.Option("--trusted", help="Index without a clean verdict.")
+        bool, typer.Option("--trusted", help="Index whatever the scanner finds; for admins.")
     ] = False,
     lane: Annotated[str, typer.Option("--lane", help="live, or bulk for large imports.")] = "live",
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for the index.")] = False,
@@ -190,13 +192,21 @@ def doc_list(
     project: AnyProject = None,
     limit: Limit = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", help="The `next` of a page.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", help="Only these: indexed, review, failed, …")
+    ] = None,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Only those that an administrator trusted, and who.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Documents, newest first: id, status, passages, title."""
     from cli import show
     from contracts.http import DocumentPage
 
-    reply = _call(data, "GET", "/documents", params=_page(project, limit, cursor))
+    given = {"status": status, "trusted": "true" if trusted else None}
+    which = {name: value for name, value in given.items() if value is not None}
+    reply = _call(data, "GET", "/documents", params=_page(project, limit, cursor) | which)
     if json_:
         raw(reply.content)
         return
@@ -312,21 +322,6 @@ def events(
 
     for event in stream(_dir(data), follow=follow, after=after):
         out(event.data) if json_ else show.event(json.loads(event.data))
-
-
-@app.command()
-def review(
-    version_id: Annotated[str, typer.Argument(metavar="ID", help="A version in quarantine.")],
-    release: Annotated[bool, typer.Option("--release/--reject", help="Let it through, or not.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")],
-    data: Data = DATA,
-    json_: Json = False,
-) -> None:
-    """Decide about a version in quarantine."""
-    decision = "release" if release else "reject"
-    body = {"decision": decision, "reason": reason}
-    reply = _call(data, "POST", f"/review/{_part(version_id)}", json=body)
-    raw(reply.content) if json_ else out({"release": "released", "reject": "rejected"}[decision])
 
 
 @app.command()

@@ -18,6 +18,7 @@ from contracts.http import (
     QueryReply,
     RebuildReply,
     Relative,
+    ScanNote,
     VersionView,
 )
 
@@ -80,11 +81,23 @@ _FAMILY = {"attached_to", "attachments", "left_out", "left_out_by_code"}
 
 
 def _facts(view: VersionView) -> dict[str, Any]:
-    apart = {"versions", "windows", "current", *_FAMILY}
+    apart = {"versions", "windows", "current", "scan", "trust", *_FAMILY}
     facts = view.model_dump(exclude=apart, exclude_none=True)
     if view.error:
         facts["error"] = _error(view.error)
+    if view.trust:
+        facts["trusted"] = f"by {view.trust.actor}, {view.trust.at:%Y-%m-%d %H:%M}"
+    if view.scan:
+        facts["scan"] = _scan(view.scan)
     return facts
+
+
+def _scan(scan: ScanNote) -> str:
+    """The newest verdict in one line."""
+    said = "passed by trust" if scan.bypassed else scan.verdict
+    worst = f", worst {scan.worst}" if scan.worst else ""
+    rules = f": {', '.join(scan.rules)}" if scan.rules else ""
+    return f"{said} ({scan.subject} text, score {scan.score:.2f}{worst}; {scan.ruleset}){rules}"
 
 
 def _error(error: Mapping[str, Any]) -> str:
@@ -110,7 +123,9 @@ def documents(page: DocumentPage) -> None:
     """One line a document."""
     for d in page.documents:
         name = clean(d.title or d.name, one_line=True)
-        out(f"{d.document_id}  {d.status:<10} {d.chunk_count or 0:>5}  {name}")
+        trust = f"  trusted by {clean(d.trust.actor, one_line=True)}" if d.trust else ""
+        mark = "  trusted" if d.trusted and not d.trust else trust
+        out(f"{d.document_id}  {d.status:<10} {d.chunk_count or 0:>5}  {name}{mark}")
 
 
 def jobs(page: JobPage) -> None:
@@ -162,9 +177,35 @@ def _notes(type_: str, data: dict[str, Any]) -> list[str]:
             lines.append(f"pages that could not be read: {ranges(missing)}")
         lines += _readings(readings or [])
         lines += [f"warning: {w}" for w in warnings or []]
+    elif type_ == "ScanVerdict":
+        lines += _findings(data.pop("findings", None) or [])
     elif type_ == "AttachmentsReceived":
         left = data.pop("left_out", None) or []
         lines += [f"left out: {x['number']}. {x['name']} ({x['code']})" for x in left]
+    return lines
+
+
+FINDINGS = 20
+"""Findings of a verdict that a journal tells, worst first."""
+
+
+def _findings(found: list[dict[str, Any]]) -> list[str]:
+    """One line a finding: how bad, which rule, where, and why in short."""
+    if not found:
+        return []
+    from services.scanner.ruleset import reasons
+
+    lines = []
+    for f in found[:FINDINGS]:
+        times = f" ×{f['count']}" if f.get("count", 1) > 1 else ""
+        where = f"bytes {f['byte_start']}-{f['byte_end']}" if f["byte_start"] >= 0 else "hidden"
+        hidden = f" of hidden {f['hidden']}" if f.get("hidden") else ""
+        coded = f" in {'+'.join(f['decoded'])}" if f.get("decoded") else ""
+        known = reasons().get(f["rule"])
+        why = f": {known}" if known else ""
+        lines.append(f"{f['severity']:<6} {f['rule']}{times}, {where}{hidden}{coded}{why}")
+    if len(found) > FINDINGS:
+        lines.append(f"and {len(found) - FINDINGS} findings more")
     return lines
 
 

@@ -127,7 +127,7 @@ def end_of(envelope: Envelope) -> End | None:
             rules = ", ".join(sorted({f.rule for f in verdict.findings}))
             end = End("blocked", f"prompt injection: {rules}", "scanner", verdict.source_id)
         case ScanVerdict(verdict="quarantine") as verdict:
-            reason = f"a person decides: kb review {verdict.version_id} --release or --reject"
+            reason = f"a person decides: kb review show {verdict.version_id}"
             end = End("quarantine", reason, "scanner")
         case Rejected():
             end = End("rejected", "a person refused it", "scanner")

@@ -33,6 +33,8 @@ class Door:
         self.events: list[str] = []
         self.cut_after: int | None = None
         self.reply: Response = JSONResponse({})
+        self.replies: dict[str, Response] = {}
+        """Of single paths, or of a method and a path (`POST /x`), instead of `reply`."""
         self.url = ""
 
     def app(self) -> FastAPI:
@@ -101,7 +103,8 @@ class Door:
         target = request.scope["raw_path"].decode()
         query = dict(request.query_params)
         self.seen.append((request.method, target, body or query))
-        return self.reply
+        of_path = self.replies.get(target, self.reply)
+        return self.replies.get(f"{request.method} {target}", of_path)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from cli import ingest as ingest_module
 from cli.main import main
+from services.scanner.ruleset import reasons
 from tests.unit.cli.door import HEX, Door, open_door, problem
 
 
@@ -91,7 +92,7 @@ def test_a_duplicate_is_said_and_is_no_failure(door: Door, kb: Kb, tmp_path: Pat
     ("name", "line"),
     [
         ("failed.md", "failed: has a password (encrypted)"),
-        ("review.md", f"in quarantine; kb review {HEX} --release or --reject"),
+        ("review.md", f"in quarantine; kb review show {HEX}"),
         ("blocked.md", "blocked"),
         ("refused.md", "No: a\ufffd[31m b c (urn:kb:problem:unsupported-media-type)"),
     ],
@@ -161,6 +162,22 @@ HIT = {
     "byte_end": 9, "valid_until": None, "text": "up to\x1b[2J 20", "score": 0.5, "rrf_score": 0.5,
     "document_id": HEX, "version_id": HEX, "project": "default", "title": "Law", "language": "en",
     "valid_from": "2025-01-01T00:00:00Z",
+}  # fmt: skip
+
+
+DAY = "2026-01-01T00:00:00Z"
+VERSION = {
+    "version_id": HEX, "document_id": HEX, "source_id": "a" * 64, "project": "default",
+    "source_key": "k", "name": "a.md", "title": "Law", "media_type": "text/markdown",
+    "size_bytes": 9, "language": "en", "status": "review", "verdict": "quarantine", "parser": None,
+    "converter": None, "embedder": None, "body_sha256": None, "body_bytes": None,
+    "chunk_count": None, "error": None, "received_at": DAY, "valid_from": DAY, "valid_until": None,
+    "current": False, "job_id": "j",
+}  # fmt: skip
+SCAN = {
+    "subject": "parsed", "verdict": "quarantine", "score": 0.62, "worst": "high",
+    "rules": ["a.b", "c.d"], "findings": 3, "ruleset": "rules-1", "bypassed": False,
+    "text_sha256": "b" * 64, "at": DAY,
 }  # fmt: skip
 
 
@@ -241,19 +258,58 @@ def test_doc_body_is_byte_for_byte(door: Door, kb: Kb) -> None:
     assert kb("doc", "body", HEX).out == "# Тело\r\n\x00"
 
 
+def test_documents_are_listed_by_status_and_trust(door: Door, kb: Kb) -> None:
+    document = VERSION | {"trusted": True, "trust": {"actor": "actor:a\x1b", "at": DAY}}
+    door.reply = JSONResponse({"documents": [document], "next": None, "total": 1})
+    out = kb("doc", "list", "--trusted", "--status", "indexed").out
+    asked = {"limit": "50", "trusted": "true", "status": "indexed"}
+    assert door.seen == [("GET", "/documents", asked)]
+    assert "trusted by actor:a\ufffd" in out
+    kb("doc", "list")
+    assert door.seen[-1][2] == {"limit": "50"}
+
+
+def test_a_document_says_what_the_scan_found_and_who_trusted_it(door: Door, kb: Kb) -> None:
+    trusted = {"trusted": True, "trust": {"actor": "actor:admin", "at": DAY}}
+    door.reply = JSONResponse(VERSION | trusted | {"scan": SCAN | {"bypassed": True}})
+    out = kb("doc", "show", HEX).out
+    assert "trusted        by actor:admin, 2026-01-01 00:00" in out
+    assert (
+        "scan           passed by trust (parsed text, score 0.62, worst high; rules-1): a.b, c.d"
+        in out
+    )
+    door.reply = JSONResponse(VERSION | {"scan": SCAN})
+    out = kb("doc", "show", HEX).out
+    assert "scan           quarantine (parsed text" in out
+    assert "trusted        False" in out
+
+
+def test_a_journal_says_for_each_finding_which_rule_where_and_why(door: Door, kb: Kb) -> None:
+    rule, why = next(iter(reasons().items()))
+    found = [
+        {"rule": rule, "severity": "high", "byte_start": 3, "byte_end": 9, "count": 2},
+        {"rule": "gone.rule", "severity": "low", "byte_start": -1, "byte_end": -1},
+        {"rule": "x\x1b[2J", "severity": "low", "byte_start": 0, "byte_end": 1,
+         "hidden": "comment", "hidden_index": 1, "decoded": ["base64", "rot13"]},
+        *[{"rule": "r", "severity": "low", "byte_start": n, "byte_end": n} for n in range(30)],
+    ]  # fmt: skip
+    data = {"verdict": "quarantine", "score": 0.6, "findings": found}
+    entry = {"position": 3, "type": "ScanVerdict", "at": DAY, "actor": "svc:scanner",
+             "version_id": HEX, "data": data}  # fmt: skip
+    door.reply = JSONResponse({"document_id": HEX, "entries": [entry]})
+    lines = kb("doc", "journal", HEX).out.splitlines()
+    assert '"verdict": "quarantine"' in lines[0] and "findings" not in lines[0]
+    assert lines[1].strip() == f"high {rule} ×2, bytes 3-9: {why}"
+    assert lines[2].strip() == "low gone.rule, hidden"
+    assert lines[3].strip() == "low x\ufffd[2J, bytes 0-1 of hidden comment in base64+rot13"
+    assert lines[-1].strip() == "and 13 findings more"
+
+
 def test_lists_page_by_cursor(door: Door, kb: Kb) -> None:
     door.reply = JSONResponse({"jobs": [], "next": "c2"})
     done = kb("jobs", "--limit", "3", "--cursor", "c1")
     assert door.seen == [("GET", "/jobs", {"limit": "3", "cursor": "c1"})]
     assert done.err == "more: --cursor c2\n"
-
-
-def test_review_sends_the_decision(door: Door, kb: Kb) -> None:
-    kb("review", HEX, "--reject", "--reason", "spam")
-    method, path, body = door.seen[0]
-    assert (method, path) == ("POST", f"/review/{HEX}")
-    assert json.loads(body) == {"decision": "reject", "reason": "spam"}
-    assert kb("review", HEX, "--reason", "x").code == 2
 
 
 @pytest.mark.parametrize(
