@@ -1,5 +1,6 @@
 """`kb review`: what waits for a person, the findings in the text that was judged, the decision."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -201,10 +202,15 @@ def _finding(f: ReviewFinding, view: ReviewView) -> None:
     out(f"{f.number}. {_toned(f.severity, f.severity)}  {clean(f.rule)}{times}  {_place(f, view)}")
     out(f"   {clean(f.why, one_line=True) or 'the rules of today have no such rule'}")
     if f.match:
-        before, after = (clean(t, one_line=True) for t in (f.before[-60:], f.after[:60]))
-        out(f"   … {before}{_marked(clean(f.match, one_line=True), f.severity)}{after} …")
+        before, match, after = (_line(t) for t in (f.before[-60:], f.match, f.after[:60]))
+        out(f"   … {before}{_marked(match, f.severity)}{after} …")
     if f.says:
         out(f"   says: {clean(f.says, one_line=True)}")
+
+
+def _line(text: str) -> str:
+    """A part of a text in one line; a space at its edge stays."""
+    return clean(re.sub(r"\s+", " ", text))
 
 
 def _place(f: ReviewFinding, view: ReviewView) -> str:
