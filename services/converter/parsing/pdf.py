@@ -14,6 +14,7 @@ from services.converter.memory import give_back, says_short
 from services.converter.parsers import has_table_models
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
+from services.converter.parsing.pdf_beside import said_beside
 from services.converter.parsing.pdf_places import written
 from services.converter.parsing.pdf_repair import openable, same_pages
 from services.converter.parsing.pdf_streams import torn_pages
@@ -90,9 +91,8 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
         date=_date(found.info.get("CreationDate", "")),
         pages=len(found.pages),
     )
-    document = ParsedDocument(
-        markdown=markdown, hidden=tuple(_hidden(found)), meta=meta, spans=spans
-    )
+    hidden = tuple(dict.fromkeys([*_hidden(found), *said_beside(path)]))
+    document = ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans)
     return Parse(
         document, warnings,
         missing_pages=tuple(sorted(missing)),
@@ -167,9 +167,10 @@ def _hidden(found: Probe) -> list[HiddenText]:
     """Hidden words, those that follow one another as one text; notes; the document's properties."""
     texts: list[HiddenText] = []
     for page in found.pages:
-        texts += _hidden_of_page(page)
+        texts += [*_hidden_of_page(page), *page.doubtful]
         texts += [HiddenText(kind="comment", text=note) for note in page.beside.notes]
         texts += [HiddenText(kind="invisible-style", text=value) for value in page.beside.unseen]
+        texts += [HiddenText(kind="attribute", text=value) for value in page.beside.tips]
     values = (
         line(value) for key, value in found.info.items() if key not in {"CreationDate", "ModDate"}
     )

@@ -1,6 +1,7 @@
 """What a PDF holds beside its pages' content: values of form fields, and notes pinned to it."""
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ _MOST = 5000
 _MOST_LETTERS = 20_000
 _HIDDEN, _NO_VIEW = 1 << 1, 1 << 5
 _PASSWORD = 1 << 13
+_LEAST_WORDS = 3
+_MARKUP = re.compile(r"<[^<>]{0,500}>")
 _TEXT = frozenset(
     {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
 )
@@ -38,11 +41,13 @@ class Field:
 
 @dataclass
 class Beside:
-    """Of one page: fields in the order of the file; texts of notes and of fields nobody sees."""
+    """Of one page: fields in the order of the file; texts of notes and of fields nobody sees, and
+    what fields tell besides their value."""
 
     fields: list[Field] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    tips: list[str] = field(default_factory=list)
 
 
 def beside(page: Any) -> Beside:
@@ -54,8 +59,7 @@ def beside(page: Any) -> Beside:
             if not annotation:
                 continue
             if raw.FPDFAnnot_GetSubtype(annotation) != raw.FPDF_ANNOT_WIDGET:
-                note = _note(annotation)
-                found.notes += [note] if note else []
+                found.notes += _notes(annotation)
             elif page.formenv is not None:
                 _take_field(page, annotation, shown, found)
     return found
@@ -82,6 +86,9 @@ def _take_field(page: Any, annotation: Any, shown: Shown, found: Beside) -> None
     if kind == raw.FPDF_FORMFIELD_TEXTFIELD and flags & _PASSWORD:
         found.fields.append(Field(box, "secret", "", ""))
         return
+    # What a program shows when the pointer rests on a field, and what it shows before it is filled.
+    told = [_value(annotation, key) for key in (b"TU", b"DV", b"T", b"TM")]
+    found.tips += [text for text in told if len(text.split()) >= _LEAST_WORDS]
     if kind in _TEXT:
         value = _read(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
         taken = Field(box, "value", value, "") if value else None
@@ -99,8 +106,19 @@ def _take_field(page: Any, annotation: Any, shown: Shown, found: Beside) -> None
     found.fields.append(taken)
 
 
-def _note(annotation: Any) -> str:
-    return _read(lambda a, *rest: raw.FPDFAnnot_GetStringValue(a, b"Contents", *rest), annotation)
+def _notes(annotation: Any) -> list[str]:
+    """What is pinned to the page says: its text, in plain and in rich form, title and subject."""
+    texts = [_value(annotation, key) for key in (b"Contents", b"RC", b"T", b"Subj")]
+    texts[1] = _MARKUP.sub(" ", texts[1])
+    squeezed = [" ".join(text.split()) for text in texts]
+    if squeezed[1] == squeezed[0]:
+        texts[1] = ""
+    # Names of people and of programs are no notes.
+    return [t for n, t in enumerate(texts) if t and (n < 2 or len(t.split()) >= _LEAST_WORDS)]
+
+
+def _value(annotation: Any, key: bytes) -> str:
+    return _read(lambda a, *rest: raw.FPDFAnnot_GetStringValue(a, key, *rest), annotation)
 
 
 def _read(get: Callable[..., int], *arguments: Any) -> str:

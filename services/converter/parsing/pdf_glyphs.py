@@ -14,12 +14,18 @@ from pypdfium2 import raw
 
 _SCALE = 1.5
 _MOST_PIXELS = 4000 * 4000
-_SAME_COLOUR = 14
+_SAME_COLOUR, _HARDLY_SEEN = 14, 40
 _DRAWN, _SPARSE = 0.003, 3
 _MOST_LETTERS = 240_000
 _MOST_ALONE = 48
 _MOST_COMPARED, _COMPARED_AT_ONCE = 6000, 256
 _OVERLAP = 0.3
+_MOST_PINNED = 2000
+_COVERS = frozenset({
+    raw.FPDF_ANNOT_SQUARE, raw.FPDF_ANNOT_CIRCLE, raw.FPDF_ANNOT_POLYGON, raw.FPDF_ANNOT_STAMP,
+    raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_REDACT, raw.FPDF_ANNOT_INK,
+})  # fmt: skip
+"""What is pinned to a page and may be drawn over its text."""
 _LEAST_BLANK, _LEAST_MEAN = 0.05, 2.5
 """Of a gap between words, in sizes of type; of the letters that words have in the mean."""
 _CLOSING = re.compile(r"[\W_]*[.,;:!?)\]}»”]")
@@ -82,7 +88,8 @@ class Glyphs:
     """Letters that belong together, with the box of what they paint.
 
     `unmapped` counts those for which the file does not tell the character; `source` is pdfium's
-    object that draws the first of them.
+    object that draws the first of them. `turn` is how they are turned, in twelfths of a half turn,
+    and 100 more for those in a mirror; `glued`: no blank stands before them.
     """
 
     left: float
@@ -94,6 +101,8 @@ class Glyphs:
     invisible: bool
     unmapped: int = 0
     source: Any = None
+    turn: int = 0
+    glued: bool = False
 
     @property
     def key(self) -> int:
@@ -135,6 +144,7 @@ def _words(page: Any) -> Iterator[Glyphs]:
     edges = [ctypes.c_double() for _ in range(4)]
     left, right, bottom, top = edges
     word: Glyphs | None = None
+    glued = False
     try:
         for index in range(min(text_page.count_chars(), _MOST_LETTERS)):
             code = raw.FPDFText_GetUnicode(text_page, index)
@@ -145,16 +155,18 @@ def _words(page: Any) -> Iterator[Glyphs]:
                 if word and letter.isspace():
                     yield word
                     word = None
+                glued = glued and not letter.isspace()
                 continue
             if not raw.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
                 continue
-            font, invisible, source = paint.of(index)
+            font, invisible, source, turn = paint.of(index)
             box = shown.box(left.value, bottom.value, right.value, top.value)
             unmapped = int(raw.FPDFText_HasUnicodeMapError(text_page, index) == 1)
             if word is None or invisible != word.invisible or _far(word, box):
                 if word:
                     yield word
-                word = Glyphs(*box, letter, font, invisible, unmapped, source)
+                word = Glyphs(*box, letter, font, invisible, unmapped, source, turn, glued)
+                glued = True
             else:
                 _add(word, box, letter)
                 word.unmapped += unmapped
@@ -183,17 +195,18 @@ class _Paint:
 
     def __init__(self, text_page: Any) -> None:
         self._text_page = text_page
-        self._known: dict[int, tuple[Font, bool, Any]] = {}
+        self._known: dict[int, tuple[Font, bool, Any, int]] = {}
 
-    def of(self, index: int) -> tuple[Font, bool, Any]:
+    def of(self, index: int) -> tuple[Font, bool, Any, int]:
         source = raw.FPDFText_GetTextObject(self._text_page, index)
         key = ctypes.cast(source, ctypes.c_void_p).value if source else None
         if key is None:
-            return Font(_font_size(self._text_page, index), False, False, False), False, None
+            return Font(_font_size(self._text_page, index), False, False, False), False, None, 0
         known = self._known.get(key)
         if known is None:
             invisible = _is_invisible(self._text_page, index, source)
-            known = self._known[key] = _font(self._text_page, index), invisible, source
+            font, turn = _font(self._text_page, index), _turn(self._text_page, index)
+            known = self._known[key] = font, invisible, source, turn
         return known
 
 
@@ -225,6 +238,16 @@ def _font_size(text_page: Any, index: int) -> float:
     return size
 
 
+def _turn(text_page: Any, index: int) -> int:
+    """As `Glyphs.turn`."""
+    matrix = raw.FS_MATRIX()
+    if not raw.FPDFText_GetMatrix(text_page, index, matrix):
+        return 0
+    mirrored = bool(matrix.a * matrix.d - matrix.b * matrix.c < 0)
+    angle = float(math.atan2(matrix.b, matrix.a))
+    return round(angle * 12 / math.pi) % 24 + 100 * mirrored
+
+
 def _is_invisible(text_page: Any, index: int, text_object: Any) -> bool:
     """Text that paints nothing: render mode 3 or 7, or a transparent colour."""
     if raw.FPDFTextObj_GetTextRenderMode(text_object) in {3, 7}:
@@ -247,6 +270,7 @@ class Ink:
 
     def __init__(self, page: Any) -> None:
         self._page = page
+        self._pinned = _has_covers(page)
         width, height = page.get_size()
         self._scale = min(_SCALE, math.sqrt(_MOST_PIXELS / max(width * height, 1.0)))
         before = self._drawn(page)
@@ -261,12 +285,16 @@ class Ink:
         self._changed = before.view(np.uint32)[:, :, 0] != after.view(np.uint32)[:, :, 0]
         places = self._changed.nonzero()
         difference = np.abs(before[places].astype(np.int16) - after[places])
-        self._changed[places] = difference.max(axis=1) >= _SAME_COLOUR
+        most = difference.max(axis=1)
+        self._changed[places] = most >= _SAME_COLOUR
+        self._plain = np.zeros_like(self._changed)
+        self._plain[places] = most >= _HARDLY_SEEN
 
     def _drawn(self, page: Any, crop: tuple[float, ...] = (0, 0, 0, 0)) -> Any:
         image = page.render(
-            scale=self._scale, crop=crop, may_draw_forms=False, draw_annots=False, prefer_bgrx=True
-        )
+            scale=self._scale, crop=crop, may_draw_forms=False,
+            draw_annots=self._pinned, prefer_bgrx=True,
+        )  # fmt: skip
         return image.to_numpy()
 
     def covered(self, words: Sequence[Glyphs]) -> set[int]:
@@ -294,13 +322,32 @@ class Ink:
 
     def shows(self, box: Box) -> bool:
         """Whether the text of the page changes a pixel in the box."""
+        return self._any(self._changed, box)
+
+    def shows_plainly(self, box: Box) -> bool:
+        """Whether it does so in a colour that people can tell from what lies around."""
+        return self._any(self._plain, box)
+
+    def _any(self, pixels: Any, box: Box) -> bool:
         left, top, right, bottom = (edge * self._scale for edge in box)
         return bool(
-            self._changed[
+            pixels[
                 max(0, int(top)) : max(0, math.ceil(bottom)),
                 max(0, int(left)) : max(0, math.ceil(right)),
             ].any()
         )
+
+
+def _has_covers(page: Any) -> bool:
+    """Whether something is pinned to the page that may lie over its text."""
+    for index in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_PINNED)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        if annotation:
+            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            raw.FPDFPage_CloseAnnot(annotation)
+            if kind in _COVERS:
+                return True
+    return False
 
 
 def _overlapping(words: Sequence[Glyphs]) -> list[int]:

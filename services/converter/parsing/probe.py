@@ -1,6 +1,7 @@
 """What pdfium knows of a PDF before it is parsed: pages, outline, and text that nobody sees."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from contracts.artifacts import HiddenKind
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from services.converter.parsing.pdf_broken import broken, reads_as_words
 from services.converter.parsing.pdf_drawings import Drawings, drawings
@@ -19,7 +21,9 @@ from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_
 from services.converter.settings import ParseOptions
 
 _LEAST_SIDE = 1
-_TINY_POINTS = 1.6
+_TINY_POINTS, _SPECK_POINTS = 1.6, 3.5
+_MOST_DOUBTED = 0.3
+"""Share of the letters of a page."""
 _MOST_WORDS = 30_000
 _LEAST_RUNNING = 40
 _MOST_OUTLINE = 5000
@@ -39,6 +43,8 @@ class PageProbe:
 
     `covered` is the share under visible words.
 
+    `doubtful` are visible ones that people may not read: specks, pale, turned unlike the others.
+
     `type` knows the fonts of the visible ones; `broken` says why they cannot be what the page
     shows; `drawn` tells that it shows something besides text.
     """
@@ -51,6 +57,7 @@ class PageProbe:
     drawn: bool = False
     broken: str = ""
     hidden: list[HiddenWord] = field(default_factory=list)
+    doubtful: list[HiddenText] = field(default_factory=list)
     beside: Beside = field(default_factory=Beside)
     drawings: Drawings = field(default_factory=Drawings)
     type: Type = field(default_factory=lambda: Type(()))
@@ -154,12 +161,43 @@ def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
             found.hidden.append(HiddenWord(word.box, word.text, kind))
         else:
             seen.append(word)
+    found.doubtful = _doubtful(seen, ink)
     found.letters = sum(sum(map(str.isalnum, word.text)) for word in seen)
     area = sum((w.right - w.left) * (w.bottom - w.top) for w in seen)
     found.covered = area / max(1.0, found.width * found.height)
     found.type = Type(seen)
     found.drawn = ink.drawn_besides
     found.broken = _broken(seen)
+
+
+def _doubtful(words: list[Glyphs], ink: Ink) -> list[HiddenText]:
+    """Texts that show, but that people may not read; none where they are much of the page: a table
+    on its side, a page in small print."""
+    turns: Counter[int] = Counter()
+    for word in words:
+        turns[word.turn] += len(word.text)
+    usual = turns.most_common(1)[0][0] if turns else 0
+    found: list[HiddenText] = []
+    before = -2
+    for index, word in enumerate(words):
+        kind = _doubt(word, usual, ink)
+        if kind and found and before == index - 1 and found[-1].kind == kind:
+            joint = "" if word.glued else " "
+            found[-1] = HiddenText(kind=kind, text=f"{found[-1].text}{joint}{word.text}")
+        elif kind:
+            found.append(HiddenText(kind=kind, text=word.text))
+        before = index if kind else before
+    much = sum(len(one.text) for one in found) > _MOST_DOUBTED * turns.total()
+    return [] if much else found
+
+
+def _doubt(word: Glyphs, usual: int, ink: Ink) -> HiddenKind | None:
+    if word.font.size < _SPECK_POINTS:
+        return "zero-size"
+    if word.turn != usual:
+        return "invisible-style"
+    readable = not any(map(str.isalnum, word.text)) or ink.shows_plainly(word.box)
+    return None if readable else "background-colour"
 
 
 def _broken(words: list[Glyphs]) -> str:
