@@ -25,11 +25,13 @@ _THREADS = ("OMP_*", "MKL_*", "TORCH_NUM_THREADS")
 _CLOUD = ("AWS_*", "GOOGLE_*", "AZURE_*")
 """Credentials of a blob store in a cloud."""
 _HUB = ("HF_*", "HTTPS_PROXY", "NO_PROXY")
+_AI = ("KB_AI_*", "HTTPS_PROXY", "NO_PROXY")
+"""The gateway of language models."""
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
     "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"),
-    "scanner": ("KB_API_KEY", "KB_CONCURRENCY"),
+    "scanner": ("KB_API_KEY", "KB_CONCURRENCY", *_AI, *_THREADS),
     "converter": (
         "KB_MAX_UPLOAD_BYTES",
         "KB_CONCURRENCY",

@@ -31,6 +31,14 @@ QUERY_SECONDS = Histogram(
     ["part"],
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5),
 )
+AI_SECONDS = Histogram(
+    "kb_ai_seconds",
+    "Seconds in a call of a model",
+    ["purpose"],
+    buckets=(0.1, 0.5, 1, 2, 5, 10, 15, 30, 60),
+)
+AI_CALLS = Counter("kb_ai_calls_total", "Calls of a model by outcome", ["purpose", "outcome"])
+AI_TOKENS = Counter("kb_ai_tokens_total", "Tokens that the gateway counted", ["purpose", "side"])
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 

@@ -2,9 +2,11 @@
 
 import asyncio
 
+import structlog
 from fastapi import FastAPI, Request
 
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
+from kernel.ai import AiOff, AiSettings, open_gateway
 from kernel.large import OneLarge
 from kernel.service import Env, Service
 from kernel.web import actor, create_api
@@ -12,7 +14,10 @@ from services.scanner import handlers
 from services.scanner.rescan import Rescanner
 from services.scanner.rescans import Requests
 from services.scanner.review_routes import add_review_routes
+from services.scanner.second_opinion import SecondOpinion, SecondOpinionSettings
 from services.scanner.stored import LiveFirst, RulesOnly, Stored
+
+log = structlog.get_logger()
 
 
 def create_app(env: Env, requests: Requests) -> FastAPI:
@@ -40,10 +45,24 @@ def create_app(env: Env, requests: Requests) -> FastAPI:
     return app
 
 
+def _opinion(env: Env) -> SecondOpinion | None:
+    """A model that is asked about clean texts, if the settings want one and there is a gateway."""
+    settings = SecondOpinionSettings()
+    if not settings.second_opinion:
+        return None
+    try:
+        gateway = open_gateway(AiSettings())
+    except AiOff as off:
+        log.warning("second_opinion.off", reason=str(off))
+        return None
+    env.stack.push_async_callback(gateway.aclose)
+    return SecondOpinion(gateway, settings)
+
+
 async def build(env: Env) -> Service:
     """The scanner."""
     judge = await asyncio.to_thread(RulesOnly)
-    stored, first = Stored(env.blobs, judge, OneLarge()), LiveFirst()
+    stored, first = Stored(env.blobs, judge, OneLarge(), _opinion(env)), LiveFirst()
     rescanner = Rescanner(env.log, stored, first)
     return Service(
         "scanner",

@@ -18,11 +18,12 @@ async def on_parsed(
     """Judge the deterministic parse, hidden text and meta included."""
     try:
         async with first.live():
-            result = await stored.parse(event.parsed_sha256)
+            trusted = (await received(event)).trusted
+            result = await stored.parse(event.parsed_sha256, ask=not trusted)
     except Refusal as refusal:
         return [_failed(event, refusal)]
     about = {"subject": "parsed", "text_sha256": event.parsed_sha256}
-    return [verdict(event, result, stored, (await received(event)).trusted, **about)]
+    return [verdict(event, result, stored, trusted, **about)]
 
 
 async def on_converted(
@@ -38,7 +39,8 @@ async def on_converted(
         return []
     try:
         async with first.live():
-            result = await stored.body(event.body_sha256, event.meta_sha256)
+            trusted = (await received(event)).trusted
+            result = await stored.body(event.body_sha256, event.meta_sha256, ask=not trusted)
     except Refusal as refusal:
         return [_failed(event, refusal)]
     about = {
@@ -46,7 +48,7 @@ async def on_converted(
         "text_sha256": event.body_sha256,
         "meta_sha256": event.meta_sha256,
     }
-    judged = verdict(event, result, stored, (await received(event)).trusted, **about)
+    judged = verdict(event, result, stored, trusted, **about)
     return Decided([judged], texts.at)
 
 

@@ -49,6 +49,14 @@ class RulesOnly:
         return scan(text, hidden, self._ruleset)
 
 
+class Opinion(Protocol):
+    """Somebody who is asked about a text that was found clean."""
+
+    async def on(
+        self, text: str, hidden: Sequence[HiddenText], result: ScanResult
+    ) -> ScanResult: ...
+
+
 class LiveFirst:
     """What has just come in goes before what is scanned again."""
 
@@ -79,12 +87,18 @@ class LiveFirst:
 class Stored:
     """Judges what the blob store has under a name, and nothing else."""
 
-    def __init__(self, blobs: Reads, judge: Judges, large: OneLarge) -> None:
-        self._blobs, self._large = blobs, large
+    def __init__(
+        self, blobs: Reads, judge: Judges, large: OneLarge, opinion: Opinion | None = None
+    ) -> None:
+        self._blobs, self._large, self._opinion = blobs, large, opinion
         self.judge = judge
 
-    async def parse(self, name: Sha256) -> ScanResult:
+    async def parse(self, name: Sha256, *, ask: bool = False) -> ScanResult:
         """Of a parse, with hidden text and meta.
+
+        Args:
+            name: of its blob.
+            ask: for a second opinion, too, if there is anybody to ask.
 
         Raises:
             Refusal: `text-missing`, `text-changed`: it is not the text that was announced.
@@ -92,23 +106,26 @@ class Stored:
         """
         async with self._large.turn(await self._size(name)):
             parsed = await read_parse(self._blobs, name)
-            return await self._judged(parsed.markdown, hidden_of(parsed))
+            return await self._judged(parsed.markdown, hidden_of(parsed), ask)
 
     async def hidden(self, name: Sha256) -> ScanResult:
         """Of what is hidden in a parse alone. Raises as `parse`."""
         async with self._large.turn(await self._size(name)):
             return await self._judged("", hidden_of(await read_parse(self._blobs, name)))
 
-    async def body(self, name: Sha256, meta_sha256: Sha256) -> ScanResult:
-        """Of a body with its meta. Raises as `parse`."""
+    async def body(self, name: Sha256, meta_sha256: Sha256, *, ask: bool = False) -> ScanResult:
+        """Of a body with its meta. `ask` and errors as `parse`."""
         async with self._large.turn(await self._size(name)):
             body = (await read_checked(self._blobs, name)).decode()
             meta = BodyMeta.model_validate_json(await read_checked(self._blobs, meta_sha256))
-            return await self._judged(body, hidden_of_meta(meta))
+            return await self._judged(body, hidden_of_meta(meta), ask)
 
-    async def _judged(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
+    async def _judged(
+        self, text: str, hidden: Sequence[HiddenText], ask: bool = False
+    ) -> ScanResult:
         """In a thread, so that the heartbeat of the delivery goes on."""
-        return await asyncio.to_thread(self.judge.judge, text, hidden)
+        result = await asyncio.to_thread(self.judge.judge, text, hidden)
+        return await self._opinion.on(text, hidden, result) if ask and self._opinion else result
 
     async def _size(self, name: Sha256) -> int:
         try:

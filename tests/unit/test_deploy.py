@@ -82,6 +82,7 @@ def test_the_converter_knows_only_its_own_secrets() -> None:
 def test_no_service_knows_the_owner_or_anothers_password(service: str) -> None:
     own = {f"KB_DB_PASSWORD_{service.upper()}", f"KB_BUS_PASSWORD_{service.upper()}"}
     shared = {"KB_API_KEY", "KB_QDRANT_API_KEY", "KB_EMBEDDINGS_KEY", "KB_BOOTSTRAP_PASSWORD"}
+    shared |= {"KB_AI_KEY"} if service == "scanner" else set()
     assert secrets_in(list(environment(service, SETTINGS).values())) <= own | shared
 
 
