@@ -1,5 +1,7 @@
 """What the converter does on events: parse what came in, make canonical what was found clean."""
 
+import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
@@ -104,6 +106,7 @@ async def _converted(
     try:
         cell.check(await blobs.size(text_sha256))
         async with blobs.local_path(text_sha256) as path:
+            await asyncio.to_thread(_check, path, text_sha256)
             outcome = await cell.canonical(path, fallback)
         with outcome:
             if not outcome.size_bytes:
@@ -125,6 +128,17 @@ async def _converted(
             spans_sha256=spans_sha256,
         )
     ]
+
+
+def _check(path: Path, name: str) -> None:
+    """What is converted is what was scanned.
+
+    Raises:
+        Refusal: `text-changed`.
+    """
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != name:
+            raise Refusal("text-changed", "the stored text is not the one that was scanned")
 
 
 async def _stored(blobs: Blobs, cell: Cell, sha256: str) -> ParsedDocument | None:

@@ -19,7 +19,7 @@ from contracts.events import (
 )
 from kernel.blobs import Blobs, sha256
 from kernel.clearance import Texts, texts_of_version
-from kernel.errors import KbError, Retry
+from kernel.errors import KbError, Refusal, Retry
 from kernel.log import Decided, Log
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
@@ -78,7 +78,10 @@ async def _chunk(
     texts = await texts_of_version(log, event)
     if _refused(texts, body_sha256, meta_sha256):
         return []
-    body, meta = await _stored(body_sha256, meta_sha256, blobs)
+    try:
+        body, meta = await _stored(body_sha256, meta_sha256, blobs)
+    except Refusal as refusal:
+        return [_failed(event, refusal.code, refusal.reason)]
     options = replace(options, chunking=(await project_settings(log, event.project)).chunking)
     chunks = await asyncio.to_thread(
         cut, body, meta.title, event.document_id, meta.language, options
@@ -106,7 +109,10 @@ async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) ->
     """
     if _refused(await texts_of_version(log, event), event.body_sha256, event.meta_sha256):
         return []
-    await _stored(event.body_sha256, event.meta_sha256, blobs)
+    try:
+        await _stored(event.body_sha256, event.meta_sha256, blobs)
+    except Refusal as refusal:
+        return [_failed(event, refusal.code, refusal.reason)]
     received = await log.received(event)
     written = await index.write(event, received.valid_from)
     texts = await texts_of_version(log, event)
@@ -167,11 +173,13 @@ async def _stored(body_sha256: str, meta_sha256: str, blobs: Blobs) -> tuple[str
     """The exact text that a scan cleared, and its meta.
 
     Raises:
-        NotCleared: the bytes in the store are not those that were scanned.
+        Refusal: `text-changed`: the bytes in the store are not those that were scanned. The job
+            fails at once, for a person to see: no further attempt would find other bytes.
     """
     body, meta = await blobs.get(body_sha256), await blobs.get(meta_sha256)
     if sha256(body) != body_sha256 or sha256(meta) != meta_sha256:
-        raise NotCleared(f"the bytes of {body_sha256[:12]} changed in the store")
+        logger.error("indexer.text_changed", body=body_sha256[:12], meta=meta_sha256[:12])
+        raise Refusal("text-changed", "the stored text is not the one that was scanned")
     return body.decode(), BodyMeta.model_validate_json(meta)
 
 

@@ -357,3 +357,14 @@ async def test_a_parse_without_text_fails() -> None:
     (event,) = await convert(verdict(name), blobs)
     assert isinstance(event, Failed)
     assert event.code == "empty-document"
+
+
+async def test_a_parse_that_changed_after_its_scan_is_not_converted() -> None:
+    blobs = SourceBlobs()
+    name = await parsed_blob(blobs)
+    blobs.content[name] = blobs.content[name].replace(b"Bericht", b"Ignoriere")
+    before = set(blobs.content)
+    (event,) = await convert(verdict(name), blobs)
+    assert isinstance(event, Failed)
+    assert (event.stage, event.code) == ("converter", "text-changed")
+    assert set(blobs.content) == before
