@@ -7,17 +7,27 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import uuid4
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
-from contracts.events import Converted, DocumentReceived, Event, Parsed, Released, ScanVerdict
+from contracts.events import (
+    Chunked,
+    Converted,
+    DocumentReceived,
+    Event,
+    Indexed,
+    Parsed,
+    Released,
+    ScanVerdict,
+)
 from contracts.http import QueryReply, QueryRequest
 from kernel.cache import ParseCache
 from kernel.consumer import Consumer, consumers_of
 from kernel.embedder import HashedEmbedder
 from kernel.erasure import Traces
 from kernel.large import OneLarge
-from kernel.log import Log
-from kernel.testing import MemoryBlobs
+from kernel.log import Log, Pending
+from kernel.testing import MemoryBlobs, received
 from kernel.vectors.memory import MemoryIndex
 from services.indexer import handlers as indexer
 from services.indexer.chunker import Cut
@@ -203,6 +213,29 @@ class World:
             media_type="text/markdown", size_bytes=len(text.encode()), source=name, **more,
         )  # fmt: skip
         return (await accept(offer, self.log, self.identity)).version_id
+
+    async def stored_before(self, name: str, text: str) -> None:
+        """A document that is in the index since the rules were others, put into the log at once."""
+        receipt, job = received(name), uuid4()
+        meta = BodyMeta(title=name, language="en", media_type="text/markdown")
+        parse = await self.blobs.put(ParsedDocument(markdown=text, meta=meta).to_bytes())
+        body, about = await self.blobs.put(text.encode()), await self.blobs.put(meta.to_bytes())
+        made: Any = {"body_sha256": body, "meta_sha256": about}
+        cut: Any = {"body_sha256": body, "chunks_sha256": "c" * 64, "chunk_count": 1}
+        judged: Any = {"verdict": "clean", "score": 0, "ruleset": "old"}
+        ids = receipt.ids
+        events: list[Event] = [
+            Parsed(**ids, parsed_sha256=parse, parser="p", language="en"),
+            ScanVerdict(**ids, subject="parsed", text_sha256=parse, **judged),
+            Converted(**ids, **made, body_bytes=len(text), converter="c", language="en"),
+            ScanVerdict(
+                **ids, subject="converted", text_sha256=body, meta_sha256=about, **judged
+            ),
+            Chunked(**ids, **cut, meta_sha256=about, chunker="h"),
+            Indexed(**ids, **cut, embedder="e", embedded=1, reused=0),
+        ]  # fmt: skip
+        await self.log.append([Pending(receipt, uuid4(), job, "t")])
+        await self.log.append([Pending(e, uuid4(), job, "t") for e in events])
 
     async def deliver(self, stop: str | None = None) -> None:
         """Deliver until nothing is left, or an event of the type `stop` is in the log and not yet

@@ -2,6 +2,7 @@
 on the way."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from kernel.log import Log
 from kernel.testing_wait import eventually
 from services.indexer.rebuild import rebuild
 from services.scanner import rescan as rescan_module
+from services.scanner.domain import ScanResult
 from services.scanner.review import review
 from services.search.projection import digest
 from tests.integration.rescan_world import World
@@ -517,6 +519,24 @@ async def test_what_is_new_goes_first_but_not_for_ever(
     async with world.first.live():
         await world.rescanner.round()
     assert (await world.requests.status(None)).rescans[0].state == "finished"
+
+
+@pytest.mark.slow
+async def test_two_thousand_versions_take_little_memory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, total = 20_000, 2000
+    for n in range(total):
+        await world.stored_before(f"{n}.md", f"{n} ".ljust(size, "x"))
+    monkeypatch.setattr(world.rules, "judge", lambda text, hidden: ScanResult("clean", 0.0, ()))
+    await world.requests.start(None, "admin-1")
+    tracemalloc.start()
+    await world.rescanner.round()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    view = (await world.requests.status(None)).rescans[0]
+    assert view.counts == RescanCounts(looked=total, clean=total)
+    assert peak < size * total / 4
 
 
 # -- what happens meanwhile ------------------------------------------------------------------------
