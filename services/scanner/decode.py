@@ -1,4 +1,4 @@
-"""Encoded passages and what they say: base64 and its kin, escapes, shifted letters, smuggling."""
+"""Encoded passages and what they say: base64 and its kin, escapes, smuggled characters."""
 
 import base64
 import binascii
@@ -11,33 +11,27 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from services.scanner.normalise import STEM, has_strange_characters, parts, regions, stems
+from services.scanner.normalise import Place, has_strange_characters, regions
 
 MAX_DEPTH = 4
 MAX_BYTES = 8_000_000
-"""Decoded bytes of one document, all layers together: a bound on hostile nesting."""
+"""Decoded bytes of one document beyond its own size, all layers together: a bound on nesting."""
 
 _SHORTEST = 8  # decoded characters; nothing can be ordered in fewer
 _INFLATED = 1_000_000
 _TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_HEAD = 40  # characters of an encoded run that show whether it is text
 _READABLE = re.compile(
     rb"(?:[\x20-\x7e\t\n\r]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"
-    rb"|[\xf0-\xf4][\x80-\xbf]{3}){12,}"
+    rb"|[\xf0-\xf4][\x80-\xbf]{3}){12,}+"
 )
 
 Decoder = Callable[[str], Iterator[bytes | str]]
-Gate = Literal[
-    "long",
-    "pairs",
-    "strange",
-    "percent",
-    "ampersand",
-    "equals",
-    "escape",
-    "angle",
-    "caesar",
-    "reversed",
-]
+Gate = Literal["runs", "groups", "strange", "percent", "ampersand", "equals", "escape", "rare"]
+
+
+class _Cut(Exception):
+    """Something was left unread: it unpacks to more than is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ class Decoded:
     outermost first.
     """
 
-    span: tuple[int, int]
+    span: Place
     text: str | None
     hiding: bool
     names: tuple[str, ...]
@@ -70,19 +64,13 @@ class Scheme:
     hiding: bool = True
     margin: int = 0
 
-    def places(self, text: str) -> Iterable[tuple[int, int]]:
-        """Where `text` may hold this encoding."""
-        if self.margin:
-            return regions(text, self.pattern, self.margin)
-        return (match.span() for match in self.pattern.finditer(text))
-
 
 def decoded(text: str) -> Iterator[Decoded]:
     """Every encoded passage of `text` that decodes to readable text, nested ones too.
 
     The last one has no text if something was left undecoded: too deep, or too much.
     """
-    yield from _layers(text, MAX_DEPTH, _Budget(MAX_BYTES))
+    yield from _layers(text, MAX_DEPTH, _Budget(MAX_BYTES + len(text)))
 
 
 class _Budget:
@@ -95,10 +83,9 @@ class _Budget:
 
 
 def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
-    gates = _open_gates(text)
-    for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
+    for scheme, span in _places(text):
         name = (scheme.name,)
-        for span in scheme.places(text):
+        try:
             for plain in _plain(scheme, text[slice(*span)]):
                 if not scheme.margin and (depth == 0 or not budget.take(len(plain))):
                     yield Decoded(span, None, True, name)
@@ -108,22 +95,63 @@ def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
                     for deeper in _layers(plain, depth - 1, budget):
                         hiding = scheme.hiding or deeper.hiding
                         yield Decoded(span, deeper.text, hiding, name + deeper.names)
+        except _Cut:
+            yield Decoded(span, None, True, name)
+
+
+def _places(text: str) -> Iterator[tuple[Scheme, Place]]:
+    """Where `text` may hold which encoding."""
+    for span in _found(_RUN, text):
+        low, high = span
+        if not _WORDY.fullmatch(text, low, high):
+            yield _BASE64, span
+            for scheme in _IN_RUNS:
+                for inner in _found(scheme.pattern, text, low, high):
+                    yield scheme, inner
+    yield from _grouped(text)
+    gates = _open_gates(text)
+    for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
+        for span in (
+            regions(text, scheme.pattern, scheme.margin)
+            if scheme.margin
+            else _found(scheme.pattern, text)
+        ):
+            yield scheme, span
+
+
+def _found(
+    pattern: re.Pattern[str], text: str, low: int = 0, high: int | None = None
+) -> Iterator[Place]:
+    end = len(text) if high is None else high
+    return (match.span() for match in pattern.finditer(text, low, end))
+
+
+def _grouped(text: str) -> Iterator[tuple[Scheme, Place]]:
+    """Short groups of digits or letters with gaps between them."""
+    done = 0
+    starts = [(0, 0)] if _GROUPS_AHEAD.match(text) else []
+    for first, start in (*starts, *_found(_GROUPS, text)):
+        if start < done:
+            continue
+        for scheme in _GROUPED:
+            match = scheme.pattern.match(text, start) or scheme.pattern.match(text, first)
+            if match is not None:
+                done = max(done, match.end())
+                yield scheme, match.span()
 
 
 def _open_gates(text: str) -> frozenset[Gate]:
     """What kinds of encodings `text` may hold at all: most texts hold none."""
-    words = frozenset().union(*(stems(part.lower()) for part in parts(text)))
     gates: dict[Gate, bool] = {
-        "long": _LONG.search(text) is not None,
-        "pairs": _PAIRS.search(text) is not None,
         "strange": has_strange_characters(text),
         "percent": "%" in text,
         "ampersand": "&" in text,
         "equals": "=" in text,
-        "escape": "\\u" in text or "\\U" in text or "U+" in text,
-        "angle": "~>" in text,
-        "caesar": not words.isdisjoint(_CAESAR_STEMS),
-        "reversed": not words.isdisjoint(_REVERSED_STEMS),
+        "escape": "\\" in text or "U+" in text,
+        "rare": "~>" in text
+        or any(word in text for word in _ROT47_WORDS)
+        or "._." in text
+        or any(sign in text for sign in _MORSE_SIGNS),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
 
@@ -139,42 +167,77 @@ def _readable(inner: bytes | str) -> Iterator[str]:
         if len(inner) >= _SHORTEST:
             yield inner
         return
-    if inner[:2] in (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda", b"\x78\x01"):
-        inner = _inflate(inner)
-    if len(inner) < _SHORTEST:
+    packed = inner[:2] in (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e")
+    whole, cut = _inflate(inner) if packed else (inner, False)
+    yield from _text_in(whole)
+    if cut:
+        raise _Cut
+
+
+def _text_in(data: bytes) -> Iterator[str]:
+    if len(data) < _SHORTEST:
         return
     try:
-        whole = inner.decode("utf-16" if inner[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+        whole = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
     except UnicodeDecodeError:
-        whole = ""
-    if whole and sum(not c.isprintable() and not c.isspace() for c in whole[:400]) * 20 < 400:
+        whole = _one_byte_cyrillic(data)
+    if whole and sum(not c.isprintable() and not c.isspace() for c in whole[:400]) < 20:
         yield whole
         return
-    for run in _READABLE.findall(inner.replace(b"\0", b"")):
+    for run in _READABLE.findall(data.replace(b"\0", b"")):
         yield run.decode("utf-8", "replace")
 
 
-def _inflate(data: bytes) -> bytes:
+def _one_byte_cyrillic(data: bytes) -> str:
+    """The text if nearly all of it is Cyrillic words in windows-1251 or KOI8-R, or nothing."""
+    letters = len(data.translate(None, bytes(range(0xC0))))
+    spaces = data.count(b" ")
+    if (letters + spaces) * 10 < len(data) * 8 or not spaces:
+        return ""
+    # In each of the two, small letters fill the half of the table that the other has capitals in.
+    small = len(data.translate(None, bytes(range(0xE0))))
+    return data.decode("cp1251" if small * 2 > letters else "koi8-r", "replace")
+
+
+def _inflate(data: bytes) -> tuple[bytes, bool]:
+    """What packed data say, and whether there is more of it than was unpacked."""
+    unpacker = zlib.decompressobj(47)
     try:
-        return zlib.decompressobj(47).decompress(data, _INFLATED)
+        found = unpacker.decompress(data, _INFLATED)
     except zlib.error:
-        return b""
+        return b"", False
+    return found, bool(unpacker.unconsumed_tail)
 
 
 def _base64(found: str) -> Iterator[bytes]:
-    packed = re.sub(r"[\s>]", "", found).translate(str.maketrans("-_", "+/")).rstrip("=")
+    packed = _NOT_BASE64.sub("", found).translate(_URL_SAFE).rstrip("=")
     for skip in range(4):
         piece = packed[skip:]
-        piece = piece[: len(piece) - (len(piece) % 4 == 1)]
-        raw = base64.b64decode(piece + "=" * (-len(piece) % 4))
+        if skip and not _mostly_text(_unpacked(piece[:_HEAD])):
+            continue
+        raw = _unpacked(piece)
         yield raw
         if _mostly_text(raw):
             return
 
 
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def _unpacked(piece: str) -> bytes:
+    piece = piece[: len(piece) - (len(piece) % 4 == 1)]
+    return base64.b64decode(piece + "=" * (-len(piece) % 4))
+
+
 def _mostly_text(raw: bytes) -> bool:
     head = raw[:300]
-    return len(head.translate(None, _TEXT_BYTES)) * 10 < len(head)
+    strange = len(head.translate(None, _TEXT_BYTES))
+    if strange * 10 < len(head):
+        return True
+    known = head.decode("utf-8", "ignore")
+    lost = len(head) - len(known.encode())
+    return (lost + sum(not c.isprintable() for c in known)) * 10 < len(head)
 
 
 def _base32(found: str) -> Iterator[bytes]:
@@ -199,9 +262,19 @@ def _hex(found: str) -> Iterator[bytes]:
 
 
 def _numbers(found: str) -> Iterator[str]:
-    codes = [int(n) for n in re.findall(r"\d+", found)]
-    if all(c in range(32, 127) or c in (9, 10, 13) for c in codes):
-        yield "".join(map(chr, codes))
+    yield from _characters(int(n) for n in re.findall(r"\d+", found))
+
+
+def _octal(found: str) -> Iterator[bytes]:
+    codes = [int(n, 8) for n in re.findall(r"[0-7]{3}", found)]
+    if all(code < 256 for code in codes):
+        yield bytes(codes)
+
+
+def _characters(codes: Iterable[int]) -> Iterator[str]:
+    known = list(codes)
+    if all(32 <= c < 127 or c in (9, 10, 13) or 0x400 <= c < 0x460 for c in known):
+        yield "".join(map(chr, known))
 
 
 def _binary(found: str) -> Iterator[bytes]:
@@ -223,10 +296,15 @@ def _quoted_printable(found: str) -> Iterator[bytes]:
 
 def _escapes(found: str) -> Iterator[str]:
     def character(match: re.Match[str]) -> str:
-        code = int(match.group(1) or match.group(2), 16)
+        code = int(next(filter(None, match.groups())), 16)
         return chr(code) if code < 0x110000 else ""
 
-    yield re.sub(r"\\[uU]\{?([0-9a-fA-F]{4,6})\}?|U\+([0-9a-fA-F]{4,6})\s?", character, found)
+    yield _ESCAPED.sub(character, found)
+
+
+_ESCAPED = re.compile(
+    r"\\[uU]\{?([0-9a-fA-F]{4,6})\}?|U\+([0-9a-fA-F]{4,6})\s?|\\x([0-9a-fA-F]{2})"
+)
 
 
 def _tags(found: str) -> Iterator[str]:
@@ -249,35 +327,41 @@ def _two_symbols(found: str) -> Iterator[bytes]:
             yield bytes(int(bits[i : i + width], 2) for i in range(0, len(bits) - width + 1, width))
 
 
-def _caesar(found: str) -> Iterator[str]:
-    """The text with each alphabet shift that turns one of its words into a suspicious one."""
-    words = set(_WORD.findall(found.lower()))
-    for shift, signs in _SHIFTED.items():
-        if not words.isdisjoint(signs):
-            yield found.translate(_alphabet(-shift))
+def _rot47(found: str) -> Iterator[str]:
+    yield found.translate({33 + n: 33 + (n + 47) % 94 for n in range(94)})
 
 
-def _alphabet(shift: int) -> dict[int, int]:
-    """A translation that moves each Latin letter on by `shift` places."""
-    return {first + n: first + (n + shift) % 26 for first in (65, 97) for n in range(26)}
+_MORSE_LETTERS = (
+    "a.- b-... c-.-. d-.. e. f..-. g--. h.... i.. j.--- k-.- l.-.. m-- n-. o--- p.--. q--.- r.-."
+    " s... t- u..- v...- w.-- x-..- y-.-- z--.."
+)
+_MORSE_SIGNS = (" .. ", " -. ", " .-. ", " --- ")
 
 
-def _reversed(found: str) -> Iterator[str]:
-    yield found[::-1]
+def _morse(found: str) -> Iterator[str]:
+    letters = {sign[1:]: sign[0] for sign in _MORSE_LETTERS.split()}
+    words = re.split(r"\s*/\s*|\s{2,}", found.translate(str.maketrans("·•−–_", "..---")).strip())
+    yield " ".join("".join(letters.get(sign, "") for sign in word.split()) for word in words)
 
 
-_WORDS = ("ignore", "disregard", "forget", "instruction", "instructions", "prompt", "prompts")
-_SHIFTED = {n: frozenset(w.translate(_alphabet(n)) for w in _WORDS) for n in range(1, 26)}
-_CAESAR = frozenset[str]().union(*_SHIFTED.values())
-_REVERSED = frozenset(w[::-1] for w in _WORDS)
-_CAESAR_STEMS = frozenset(word[:STEM] for word in _CAESAR)
-_REVERSED_STEMS = frozenset(word[:STEM] for word in _REVERSED)
-_WORD = re.compile(r"[^\W_]+")
+# Words that give an order away, in ROT47, without their first letters, which may be capitals.
+_ROT47_WORDS = ("8?@C6", "DECF4E:@?", "C6G:@FD", ":DC682C5", "C@>AE")
 _B64 = r"[A-Za-z0-9+/_-]"
-_LINE = r"[ \t]*\r?\n[ \t>]*"
-_LONG = re.compile(rf"{_B64}{{16}}|{_B64}{{8}}{_LINE}{_B64}{{8}}")
-_PAIRS = re.compile(
-    r"(?:[0-9A-Fa-f]{2,8}(?:[\s,;:-]{1,2}(?:\\x|0x)?|\\x|0x)){7}|\\x[0-9A-Fa-f]{2}\\x"
+# What joins the pieces of one run: the end of a line and the marks of the next, or quotation marks.
+_JOIN = r"(?:[ \t]*\r?\n[ \t>#|*]*|[\"'][ \t,+.&\\]{0,4}(?:\r?\n[ \t>#|*]*)?[\"'])"
+_RUN = re.compile(
+    rf"(?<!{_B64})(?:{_B64}{{16,}}+|{_B64}{{8,}}+(?={_JOIN}{_B64}{{8}}))"
+    rf"(?:{_JOIN}{_B64}{{8,}}+)*+(?:{_JOIN}{_B64}{{1,7}}(?![^\s=\"']))?={{0,2}}"
+)
+# Words and paths: what is encoded is not made of whole small words alone.
+_WORDY = re.compile(
+    r"(?:[A-Z]?[a-z]{3,}+|[A-Z]{2,}+(?![a-z])|[a-z]{1,2}+(?![A-Z0-9])|[-/_+=\s>#|*])*+"
+)
+_GROUP = r"(?:\\x|0x|0b)?[0-9A-Fa-f]{2,8}[\s,;:\\-]{1,2}"
+_GROUPS_AHEAD = re.compile(rf"(?:{_GROUP}){{7}}|(?:[A-Za-z0-9+/]{{4}}[ ]){{6}}|\\[x0-7]")
+_GROUPS = re.compile(
+    rf"[\s,;:\\-](?=(?:{_GROUP}){{7}}|x[0-9A-Fa-f]{{2}}\\x"
+    r"|[0-7]{3}\\[0-7]{3}\\|(?:[A-Za-z0-9+/]{4}[ ]){6})"
 )
 
 
@@ -285,39 +369,53 @@ def _scheme(gate: Gate, name: str, pattern: str, read: Decoder, margin: int = 0)
     return Scheme(name, gate, re.compile(pattern), read, hiding=not margin, margin=margin)
 
 
-def _any_word(words: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])")
-
-
-SCHEMES: tuple[Scheme, ...] = (
+_BASE64 = Scheme("base64", "runs", _RUN, _base64)
+_IN_RUNS = (
+    _scheme("runs", "base32", r"(?<![A-Za-z0-9])(?:[A-Z2-7]{16,}+|[a-z2-7]{24,}+)", _base32),
     _scheme(
-        "long",
-        "base64",
-        rf"(?<!{_B64})(?:{_B64}{{16,}}+|{_B64}{{8,}}+(?={_LINE}{_B64}{{8}}))"
-        rf"(?:{_LINE}{_B64}{{8,}}+)*+(?:{_LINE}{_B64}{{1,7}}(?![^\s=]))?={{0,2}}",
-        _base64,
+        "runs",
+        "hex",
+        r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8,}+(?:[ \t>#|*]*\r?\n[ \t>#|*]*[0-9A-Fa-f]{8,}+)*+",
+        _hex,
     ),
-    _scheme("long", "base32", r"(?<![A-Za-z0-9])(?:[A-Z2-7]{16,}+|[a-z2-7]{24,}+)={0,6}", _base32),
-    _scheme("long", "hex", r"(?<![0-9A-Za-z])[0-9A-Fa-f]{16,}+", _hex),
-    _scheme("long", "binary", r"(?<!\d)[01]{64,}+", _binary),
-    _scheme("angle", "ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85),
+    _scheme("runs", "binary", r"(?<!\d)[01]{64,}+", _binary),
+)
+_GROUPED = (
     _scheme(
-        "pairs",
+        "groups",
         "hex",
         r"(?<![0-9A-Za-z])(?:\\x|0x)?[0-9A-Fa-f]{2}"
         r"(?:(?:[ \t\n:,;-]{1,2}(?:\\x|0x)?|\\x|0x)[0-9A-Fa-f]{2}){7,}+",
         _hex,
     ),
-    _scheme("pairs", "numbers", r"(?<!\d)\d{2,3}(?:[\s,;]{1,2}\d{2,3}){9,}+(?!\d)", _numbers),
-    _scheme("pairs", "binary", r"(?<!\d)[01]{8}(?:[\s,]{1,2}[01]{8}){7,}+", _binary),
+    _scheme("groups", "numbers", r"(?<!\d)\d{2,4}(?:[\s,;]{1,2}\d{2,4}){9,}+(?!\d)", _numbers),
+    _scheme("groups", "octal", r"(?:\\?[0-7]{3}[\s,]{0,2}){8,}+(?!\d)", _octal),
+    _scheme("groups", "binary", r"(?<!\d)(?:0b)?[01]{8}(?:[\s,]{1,2}(?:0b)?[01]{8}){7,}+", _binary),
+    _scheme(
+        "groups",
+        "base64",
+        r"(?<![^\s])(?:[A-Za-z0-9+/]{4}[ ]){5,}+[A-Za-z0-9+/]{2,4}={0,2}",
+        _base64,
+    ),
+)
+SCHEMES: tuple[Scheme, ...] = (
+    _scheme("rare", "ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85),
+    Scheme("rot47", "rare", re.compile("|".join(map(re.escape, _ROT47_WORDS))), _rot47, margin=160),
+    _scheme(
+        "rare", "morse", r"(?<![.·•−–_-])(?:[.·•−–_-]{1,6}(?:[ ]{1,3}/?[ ]{0,2}|/)){14,}+", _morse
+    ),
     _scheme("escape", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
-    _scheme("escape", "escapes", r"\\[uU]\{?[0-9a-fA-F]{4,6}\}?", _escapes, 60),
+    _scheme("escape", "escapes", r"\\(?:[uU]\{?[0-9a-fA-F]{4,6}\}?|x[0-9a-fA-F]{2})", _escapes, 60),
     _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
     _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
     _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
     _scheme("percent", "url", r"%[0-9A-Fa-f]{2}", _url, 60),
-    _scheme("ampersand", "entities", r"&#?\w{1,8};", _entities, 60),
+    _scheme(
+        "ampersand",
+        "entities",
+        r"&(?!(?:quot|apos|copy|mdash|ndash|hellip|amp(?!;#?\w{1,8};));)#?\w{1,8};",
+        _entities,
+        60,
+    ),
     _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, 60),
-    Scheme("caesar", "caesar", _any_word(_CAESAR), _caesar, margin=160),
-    Scheme("reversed", "reversed", _any_word(_REVERSED), _reversed, margin=160),
 )

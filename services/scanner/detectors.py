@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from services.scanner.normalise import LATIN_LOOKALIKES, LETTER, ZERO_WIDTH
+from services.scanner.normalise import LETTER, ZERO_WIDTH
+from services.scanner.readings import LATIN_LOOKALIKES
 
 Span = tuple[int, int]
 

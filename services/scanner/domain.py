@@ -2,65 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
 from contracts.artifacts import HiddenText
 from contracts.events import Finding, HiddenKind, Severity, Verdict
-from services.scanner.decode import Decoded, decoded
-from services.scanner.detectors import DETECTORS, STRANGE, Quotes, Span, hidden_spans, inside
-from services.scanner.normalise import (
-    STEM,
-    Mapped,
-    fold,
-    has_strange_characters,
-    readings,
-    squeezed,
-    stems,
-)
-from services.scanner.ruleset import Phrase, Rule, Ruleset, Scoring
-
-WINDOW = 32_768
-OVERLAP = 2_048
-"""Characters that a window reads beyond its end; longer than any phrase."""
-
-BEFORE = 96
-"""Characters before a phrase that are read for what it means."""
-
-MAX_HITS = 2_000
-"""Hits of one rule and severity in one text that are looked at: a flood says no more."""
+from services.scanner.detectors import Quotes, Span, hidden_spans, inside
+from services.scanner.matching import MAX_HITS, RANK, UP, Hit, all_hits, said_unseen
+from services.scanner.normalise import fold
+from services.scanner.ruleset import Ruleset, Scoring
 
 MAX_FINDINGS = 50
 """Findings that an event lists."""
 
-_UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "high"}
 _DOWN: dict[Severity, Severity] = {"high": "medium", "medium": "low", "low": "low"}
-_REPORTED: dict[Severity, Severity] = {"high": "medium", "medium": "medium", "low": "low"}
-_RANK: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
 _COVERT = {"comment", "invisible-style", "off-page", "zero-size", "background-colour"}
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One place where one rule fires: characters [start, end) of its text.
-
-    `hidden` is the number of the hidden text that it is in; `decoded` as in `Finding`.
-    """
-
-    rule: Rule
-    severity: Severity
-    start: int
-    end: int
-    softened: bool = False
-    hidden: int | None = None
-    decoded: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> tuple[int, int, int]:
-        """Where it is, to sort by: the text first, then the hidden texts."""
-        return (-1 if self.hidden is None else self.hidden, self.start, self.end)
 
 
 @dataclass(frozen=True)
@@ -102,7 +60,7 @@ def scan(
 def _hidden_hits(item: HiddenText, ruleset: Ruleset) -> Iterator[Hit]:
     covert = item.kind in _COVERT
     yield from _text_hits(item.text, ruleset, covert=covert)
-    yield from islice(_said_unseen(item.text, 0, ruleset), MAX_HITS)
+    yield from islice(said_unseen(item.text, 0, ruleset), MAX_HITS)
     if covert:
         yield from _addressed(item.text, 0, len(item.text), ruleset)
 
@@ -113,7 +71,7 @@ def _body_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     for start, end in covered:
         if quotes is not None and not quotes.is_code(start, end):
             yield from _addressed(text[start:end], start, end, ruleset)
-            yield from _said_unseen(text[start:end], start, ruleset)
+            yield from said_unseen(text[start:end], start, ruleset)
     for hit in _text_hits(text, ruleset, covert=False):
         quotes = quotes or Quotes(text)
         yield _in_place(hit, covered, quotes)
@@ -124,7 +82,7 @@ def _in_place(hit: Hit, covered: Sequence[Span], quotes: Quotes) -> Hit:
     if hit.rule.kind in ("unicode", "spam"):
         return hit
     if inside(covered, hit.start, hit.end) and not quotes.is_code(hit.start, hit.end):
-        return replace(hit, severity=_UP[hit.severity])
+        return replace(hit, severity=UP[hit.severity])
     if not hit.softened and quotes.holds(hit.start, hit.end):
         return replace(hit, severity=_DOWN[hit.severity], softened=True)
     return hit
@@ -139,136 +97,12 @@ def _addressed(text: str, start: int, end: int, ruleset: Ruleset) -> list[Hit]:
     return []
 
 
-def _said_unseen(text: str, start: int, ruleset: Ruleset) -> Iterator[Hit]:
-    """Orders that are harmless where everybody sees them, in a text that begins at `start`."""
-    for low in range(0, len(text), WINDOW):
-        view = fold(text[low : low + WINDOW + OVERLAP], start + low)
-        yield from _phrases(view, stems(view.text), ruleset, ruleset.hidden_phrases)
-
-
 def _text_hits(text: str, ruleset: Ruleset, *, covert: bool) -> Iterator[Hit]:
     counts: Counter[tuple[str, str]] = Counter()
-    for hit in _all_hits(text, ruleset):
+    for hit in all_hits(text, ruleset):
         counts[key := (hit.rule.id, hit.severity)] += 1
         if counts[key] <= MAX_HITS:
-            yield replace(hit, severity=_UP[hit.severity]) if covert else hit
-
-
-def _all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
-    strange = has_strange_characters(text)
-    for rule in ruleset.rules.values():
-        if rule.detector and (strange or rule.detector not in STRANGE):
-            spans = islice(DETECTORS[rule.detector](text), MAX_HITS)
-            yield from (Hit(rule, rule.severity, *span) for span in spans)
-    yield from _windows(text, ruleset)
-    for passage in decoded(text):
-        yield from _decoded_hits(passage, ruleset)
-
-
-def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
-    """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
-    if passage.text is None:
-        rule = ruleset.rules["encoded.beyond-limits"]
-        yield Hit(rule, rule.severity, *passage.span, decoded=passage.names)
-        return
-    inner = min(_windows(passage.text, ruleset), key=lambda h: _RANK[h.severity], default=None)
-    if inner is None:
-        return
-    severity = inner.severity
-    if passage.hiding:
-        rule = ruleset.rules["encoded.instruction"]
-        severity = _UP[severity]
-        level: Severity = rule.severity if severity == "high" else "medium"
-        yield Hit(rule, level, *passage.span, decoded=passage.names)
-    start, end = passage.span
-    yield replace(inner, severity=severity, start=start, end=end, decoded=passage.names)
-
-
-def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
-    """Phrases and expressions in `text`, piece by piece, so that no step takes long."""
-    for low in range(0, len(text), WINDOW):
-        first = max(0, low - BEFORE)
-        raw = text[first : low + WINDOW + OVERLAP]
-        source = Mapped(raw, range(first, first + len(raw)))
-        view = fold(raw, first)
-        seen: set[tuple[str, int]] = set()
-        for hit in _window_hits(source, view, ruleset):
-            if low <= hit.start < low + WINDOW and (hit.rule.id, hit.start) not in seen:
-                seen.add((hit.rule.id, hit.start))
-                yield hit
-
-
-def _window_hits(source: Mapped, view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    words = stems(view.text)
-    yield from _phrases(view, words, ruleset, ruleset.phrases)
-    yield from _expressions(view, ruleset)
-    for reading in readings(source, view, words):
-        yield from _phrases(reading, stems(reading.text), ruleset, ruleset.phrases)
-    for word in squeezed(view, words):
-        yield from _squeezed(word, ruleset)
-
-
-def _phrases(
-    view: Mapped,
-    words: frozenset[str],
-    ruleset: Ruleset,
-    phrases: Mapping[str, Sequence[Phrase]],
-) -> Iterator[Hit]:
-    tried: set[int] = set()
-    for stem in words & phrases.keys():
-        for phrase in phrases[stem]:
-            if id(phrase) not in tried and phrase.possible(words):
-                tried.add(id(phrase))
-                yield from _matches(phrase, view, words, ruleset)
-
-
-def _matches(
-    phrase: Phrase, view: Mapped, words: frozenset[str], ruleset: Ruleset
-) -> Iterator[Hit]:
-    """The hits of a phrase; the expression is tried only where its first word stands."""
-    text, match = view.text, phrase.spaced.match
-    for opening in phrase.openings:
-        at = text.find(opening) if opening[:STEM] in words else -1
-        while at >= 0:
-            found = match(text, at)
-            if found is not None and (not phrase.initial or _begins_sentence(text, at)):
-                yield _in_context(phrase.rule, view, found, ruleset)
-            at = text.find(opening, at + 1)
-
-
-def _begins_sentence(text: str, at: int) -> bool:
-    return not text[max(0, at - 8) : at].rstrip(" *_")[-1:].isalnum()
-
-
-def _in_context(rule: Rule, view: Mapped, match: re.Match[str], ruleset: Ruleset) -> Hit:
-    """A hit, milder when the words before it deny it, report it or make it depend on something."""
-    hit = Hit(rule, rule.severity, *view.span(*match.span()))
-    before = view.text[max(0, match.start() - BEFORE) : match.start()]
-    said = ruleset.contexts
-    if said.negated.search(before):
-        return replace(hit, severity="low", softened=True)
-    if rule.severity == "low":
-        return hit
-    depends = said.conditional.search(before) and not said.addressed.search(before)
-    if depends or said.reported.search(before):
-        return replace(hit, severity=_REPORTED[rule.severity], softened=True)
-    return hit
-
-
-def _expressions(view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    for rule, expression in ruleset.expressions:
-        if rule.kind != "hidden" and any(anchor in view.text for anchor in rule.anchors):
-            for match in expression.finditer(view.text):
-                yield Hit(rule, rule.severity, *view.span(*match.span()))
-
-
-def _squeezed(view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    for phrases in ruleset.phrases.values():
-        for phrase in phrases:
-            if phrase.rule.kind == "override" and phrase.rule.severity != "low":
-                match = phrase.squeezed.search(view.text)
-                if match is not None:
-                    yield Hit(phrase.rule, phrase.rule.severity, *view.span(*match.span()))
+            yield replace(hit, severity=UP[hit.severity]) if covert else hit
 
 
 def _clusters(hits: Sequence[Hit], ruleset: Ruleset) -> list[Hit]:
@@ -336,7 +170,7 @@ def _any_of(chances: Iterable[float]) -> float:
 def _findings(hits: Sequence[Hit], text: str, hidden: Sequence[HiddenText]) -> tuple[Finding, ...]:
     """Findings with byte offsets, worst first; what is too much is counted on its rule's first."""
     ranked = sorted(
-        set(hits), key=lambda h: (_RANK[h.severity], h.place, h.rule.id, h.decoded, h.softened)
+        set(hits), key=lambda h: (RANK[h.severity], h.place, h.rule.id, h.decoded, h.softened)
     )
     firsts: dict[tuple[str, Severity], int] = {}
     for position, hit in enumerate(ranked):

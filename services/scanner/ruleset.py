@@ -20,13 +20,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.events import Severity
-from services.scanner.normalise import STEM, fold
+from services.scanner.lexicon import STEM, Lexicon
+from services.scanner.normalise import fold
+from services.scanner.readings import signals
 
 Kind = Literal[
     "override", "role-play", "tool-bait", "exfiltration",
     "hidden", "unicode", "encoded", "spam", "learned",
 ]  # fmt: skip
 FOLDER = Path(__file__).parent / "rules"
+COMMON_WORDS = Path(__file__).with_name("common_words.txt")
 
 _WORD = r"[^\W_]"
 _GAP = r"(?:[\s_*~`\"',\-|/>#\\()\[\]{}=+]|\.(?=[^\W_])|<[^<>]{0,40}>){1,12}+"
@@ -74,25 +77,20 @@ class Scoring(BaseModel):
     near: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Phrase:
-    """A compiled phrase; it is tried only where one of its `openings` stands."""
+    """A compiled phrase; it is tried only where one of its `openings` stands before an anchor.
+
+    See `lexicon.Anchored`.
+    """
 
     rule: Rule
     initial: bool
     openings: tuple[str, ...]
-    needs: tuple[frozenset[str], ...]
-    """Word beginnings, one set for each obligatory part: a text without them cannot match."""
-
+    anchors: tuple[str, ...]
+    reach: int
     spaced: re.Pattern[str]
     squeezed: re.Pattern[str]
-
-    def possible(self, words: frozenset[str]) -> bool:
-        """May a text with these stems hold the phrase?"""
-        for need in self.needs:  # noqa: SIM110 - the hottest loop of a scan
-            if words.isdisjoint(need):
-                return False
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +111,14 @@ class Ruleset:
     rules: dict[str, Rule]
     scoring: Scoring
     contexts: Contexts
-    phrases: dict[str, tuple[Phrase, ...]] = field(repr=False)
-    """By the beginning of their first word."""
+    phrases: Lexicon[Phrase] = field(repr=False)
+    """With the strings of `expressions` by number, and those of `readings.signals()`."""
 
-    hidden_phrases: dict[str, tuple[Phrase, ...]] = field(repr=False)
+    hidden_phrases: Lexicon[Phrase] = field(repr=False)
     """Those that count only where a reader does not see them."""
 
     expressions: tuple[tuple[Rule, re.Pattern[str]], ...] = field(repr=False)
+    """Those of visible text; one is tried within `AROUND` characters of its `anchors`."""
 
     def severity(self, rule_id: str) -> Severity:
         """What the table says about a rule."""
@@ -144,25 +143,28 @@ def load(folder: Path) -> Ruleset:
     scoring = Scoring.model_validate(tables.pop("scoring"))
     contexts = _contexts(tables.pop("contexts"))
     rules: dict[str, Rule] = {}
-    phrases: dict[str, list[Phrase]] = {}
-    hidden_phrases: dict[str, list[Phrase]] = {}
+    seen: list[Phrase] = []
+    unseen: list[Phrase] = []
+    vocabulary: set[str] = set()
     for table in tables.values():
         for rule, words in _rules(table):
             if rule.id in rules:
                 raise ValueError(f"two rules are called {rule.id}")
             rules[rule.id] = rule
-            table_of = hidden_phrases if rule.kind == "hidden" else phrases
-            for phrase in (compile_phrase(rule, p, words) for p in _patterns(rule)):
-                for stem in phrase.needs[0]:
-                    table_of.setdefault(stem, []).append(phrase)
+            compiled = [compile_phrase(rule, p, words) for p in _patterns(rule)]
+            vocabulary.update(w for p in _patterns(rule) for w in _said(p, words))
+            (unseen if rule.kind == "hidden" else seen).extend(compiled)
+    expressions = [r for r in rules.values() if r.regex and r.kind != "hidden"]
     return Ruleset(
         version=f"rules-{digest[:8]}",
         rules=rules,
         scoring=scoring,
         contexts=contexts,
-        phrases={stem: tuple(found) for stem, found in phrases.items()},
-        hidden_phrases={stem: tuple(found) for stem, found in hidden_phrases.items()},
-        expressions=tuple((r, re.compile(r.regex, re.M)) for r in rules.values() if r.regex),
+        phrases=Lexicon(
+            seen, {i: r.anchors for i, r in enumerate(expressions)}, signals(), vocabulary
+        ),
+        hidden_phrases=Lexicon(unseen),
+        expressions=tuple((r, re.compile(r.regex or "", re.M)) for r in expressions),
     )
 
 
@@ -238,17 +240,80 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
     """
     initial, pattern = pattern[0] == "^", pattern.removeprefix("^").strip()
     spaced, squeezed, parts = _expression(pattern, words)
-    if pattern[0] in "~:," or pattern.split()[0].endswith("?") or _is_short(parts[0]):
+    first = parts[0] if parts else None
+    if pattern[0] in "~:," or first is None or first.before or _is_short(first.entries):
         raise ValueError(f"{rule.id}: a pattern begins with a word: {pattern}")
-    openings = tuple(dict.fromkeys(re.split(r"[ *]", entry)[0] for entry in parts[0]))
-    needs = tuple(
-        frozenset(entry.replace("*", " ").split()[0][:STEM] for entry in part)
-        for part in parts
-        if not _is_short(part)
-    )
+    anchor = min(parts, key=lambda part: part.commonness)
     return Phrase(
-        rule, initial, openings, needs, re.compile(rf"(?<!{_WORD}){spaced}"), re.compile(squeezed)
+        rule,
+        initial,
+        openings=tuple(dict.fromkeys(_tokens(entry)[0] for entry in first.entries)),
+        anchors=anchor.anchors,
+        reach=anchor.before + max(_length(entry) for entry in anchor.entries),
+        spaced=re.compile(rf"(?<!{_WORD}){spaced}"),
+        squeezed=re.compile(squeezed),
     )
+
+
+def _said(pattern: str, words: Words) -> Iterator[str]:
+    """All words of a pattern, those that may be missing too."""
+    for sign in pattern.removeprefix("^").split():
+        if sign[0] not in "~:,":
+            for entry in _entries(sign, words)[0]:
+                yield from _tokens(entry)
+
+
+_LONGEST_GAP = 12
+_TOKENS = re.compile(rf"{_WORD}+\*?")
+
+
+def _tokens(entry: str) -> list[str]:
+    return _TOKENS.findall(entry)
+
+
+def _length(entry: str) -> int:
+    """Characters that an entry takes in a text at most, with the gap behind it."""
+    return sum(len(t) + _LONGEST_GAP + 14 * (t[-1] == "*") for t in _tokens(entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One obligatory part of a pattern: its entries, and characters before it at most."""
+
+    entries: tuple[str, ...]
+    before: int
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The rarest word of each entry."""
+        return tuple(dict.fromkeys(min(_tokens(entry), key=_commonness) for entry in self.entries))
+
+    @property
+    def commonness(self) -> float:
+        """How often one of its anchors may stand among the words of a text, roughly."""
+        if any(_letters(anchor) < STEM for anchor in self.anchors if anchor[-1] == "*"):
+            return 2.0
+        return sum(map(_commonness, self.anchors))
+
+
+def _commonness(token: str) -> float:
+    for words, share in zip(_common_words(), (0.02, 0.003), strict=True):
+        if token in words:
+            return share
+    if _letters(token) < STEM:
+        return 0.006
+    return 0.001 * 0.6 ** (max(_letters(token), STEM) - STEM)
+
+
+@cache
+def _common_words() -> tuple[frozenset[str], ...]:
+    """The groups of `common_words.txt`: words that stand in every text, the commonest first."""
+    groups = COMMON_WORDS.read_text("utf-8").split("\n# ")[1:]
+    return tuple(frozenset(group.partition("\n")[2].split()) for group in groups)
+
+
+def _letters(token: str) -> int:
+    return len(token.rstrip("*"))
 
 
 def _is_short(entries: tuple[str, ...]) -> bool:
@@ -256,10 +321,11 @@ def _is_short(entries: tuple[str, ...]) -> bool:
     return any(re.match(rf"\w{{0,{STEM - 1}}}\*", entry) for entry in entries)
 
 
-def _expression(pattern: str, words: Words) -> tuple[str, str, list[tuple[str, ...]]]:
+def _expression(pattern: str, words: Words) -> tuple[str, str, list[Part]]:
     """A pattern as two regular expressions, with and without gaps, and its obligatory parts."""
     spaced = squeezed = ""
-    parts: list[tuple[str, ...]] = []
+    parts: list[Part] = []
+    before = 0
     for sign in pattern.split():
         if sign == ":":
             spaced, squeezed = spaced.removesuffix(_GAP) + r"[ *_]{0,4}:", squeezed + ":?"
@@ -269,12 +335,14 @@ def _expression(pattern: str, words: Words) -> tuple[str, str, list[tuple[str, .
             count = int(sign[1:])
             spaced += rf"(?:(?!{_DENIAL}){_WORD}{{1,24}}+{_GAP}){{0,{count}}}?"
             squeezed += rf"{_WORD}{{0,{count * 9}}}?"
+            before += count * (24 + _LONGEST_GAP)
         else:
             entries, optional = _entries(sign, words)
             wide, tight = _alternatives(entries)
             spaced += rf"(?:{wide}{_GAP})?" if optional else wide + _GAP
             squeezed += tight + "?" if optional else tight
-            parts += [] if optional else [entries]
+            parts += [] if optional else [Part(entries, before)]
+            before += max(map(_length, entries))
     return spaced.removesuffix(_GAP), squeezed, parts
 
 

@@ -1,13 +1,14 @@
 """Normalised texts, and the map back."""
 
-import tracemalloc
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scanner import normalise
-from services.scanner.normalise import Mapped, fold, parts, readings, squeezed, stems
+from services.scanner.normalise import Mapped, Origin, fold, refold, unescaped
+from services.scanner.readings import Reading, readings, squeezed
+from services.scanner.ruleset import default_ruleset
 
 ODD = st.text(
     alphabet=st.one_of(
@@ -36,13 +37,73 @@ def test_a_folded_character_depends_on_nothing_else(left: str, right: str) -> No
     assert fold(left + right).text == fold(left).text + fold(right).text
 
 
+def read(text: str) -> list[Reading]:
+    """All other readings of a text."""
+    lexicon = default_ruleset().phrases
+    view = unescaped(fold(text))
+    return list(readings(Mapped.of(text), view, lexicon.look(view.text).signals, lexicon.knows))
+
+
 @given(ODD)
 def test_every_reading_stays_inside_its_source(text: str) -> None:
-    raw, view = Mapped(text, range(len(text))), fold(text)
-    words = stems(view.text)
-    for other in (*readings(raw, view, words), *squeezed(view, words)):
-        assert len(other.text) == len(other.origin)
-        assert all(0 <= at < len(text) for at in other.origin)
+    squeezes = squeezed(unescaped(fold(text)))
+    for view in (*(reading.view for reading in read(text)), *squeezes):
+        assert len(view.text) == len(view.origin)
+        assert all(0 <= at < len(text) for at in view.origin)
+
+
+PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.sampled_from([0, 1])))
+
+
+@given(PIECES, st.data())
+def test_a_map_cut_or_joined_is_the_list_that_it_stands_for(
+    pieces: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    origin, plain = Origin(), []
+    for source, length, step in pieces:
+        origin.add(source, length, step)
+        plain += [source + i * step for i in range(length)]
+    assert list(origin) == plain
+    low = data.draw(st.integers(0, len(plain)))
+    high = data.draw(st.integers(low, len(plain)))
+    assert list(origin[low:high]) == plain[low:high]
+
+
+@given(ODD)
+def test_replacing_keeps_each_character_at_its_place(text: str) -> None:
+    view = Mapped.of(text).replace(re.compile(r"[a-z]+"), "<>")
+    assert view.text == re.sub(r"[a-z]+", "<>", text)
+    for character, at in zip(view.text, view.origin, strict=True):
+        assert text[at] == character or "a" <= text[at] <= "z"
+
+
+@given(ODD)
+def test_turning_keeps_each_character_at_its_place(text: str) -> None:
+    view = Mapped.of(text).turned(re.compile(r"[^\n]+"))
+    assert view.text == "\n".join(line[::-1] for line in text.split("\n"))
+    assert all(text[at] == c for c, at in zip(view.text, view.origin, strict=True))
+
+
+@given(ODD, ODD)
+def test_a_reading_is_folded_like_any_text(left: str, right: str) -> None:
+    text = left + right
+    view = refold(Mapped.of(text).cut(len(left), len(text)))
+    assert view.text == fold(right).text
+    assert list(view.origin) == list(fold(right, len(left)).origin)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"\<\<SYS>> \### a\_b \~\~", "<<sys>> ### a_b ~~"),
+        (r"C:\dir \n \x41", r"c:\dir \n \x41"),
+        ("a\\\\b", "a\\b"),
+    ],
+)
+def test_escapes_of_markdown_go_and_other_backslashes_stay(text: str, plain: str) -> None:
+    view = unescaped(fold(text))
+    assert view.text == plain
+    assert all(fold(text[at]).text == c for c, at in zip(view.text, view.origin, strict=True))
 
 
 def test_case_accents_width_and_invisible_characters_go() -> None:
@@ -54,42 +115,15 @@ def test_case_accents_width_and_invisible_characters_go() -> None:
 )
 def test_links_are_read_as_their_text_which_keeps_its_place(link: str) -> None:
     text = f"Ignore {link} previous words"
-    raw, view = Mapped(text, range(len(text))), fold(text)
-    found = next(
-        r for r in readings(raw, view, stems(view.text)) if "ignore all previous" in r.text
-    )
+    found = next(r.view for r in read(text) if "ignore all previous" in r.view.text)
     start, end = found.span(found.text.index("all"), found.text.index("all") + 3)
     assert text[start:end] == "all"
 
 
 def test_brackets_that_are_no_link_are_read_as_they_stand() -> None:
     text = "a [b] (c) x[1][2] `[](`"
-    raw, view = Mapped(text, range(len(text))), fold(text)
-    assert not [r for r in readings(raw, view, stems(view.text)) if "b (c)" in r.text]
+    assert not [r for r in read(text) if "b (c)" in r.view.text]
 
 
 def test_real_cyrillic_survives_folding() -> None:
     assert fold("Наташа ест каши").text == "наташа ест каши"
-
-
-def test_the_words_of_a_large_text_are_found_part_by_part(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = "ignore all_previous Änderungen, цифры\u0301 123abc\n" * 9
-    whole = stems(text)
-    for size in (1, 2, 7, 50):
-        monkeypatch.setattr(normalise, "_PART", size)
-        assert "".join(parts(text)) == text
-        assert stems(text) == whole
-
-
-def test_the_words_of_a_large_text_are_not_held_together() -> None:
-    text = "words of a row 42 | " * 300_000
-    stems(text[:99])
-    tracemalloc.start()
-    try:
-        stems(text)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 5 * len(text)

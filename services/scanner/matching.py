@@ -1,0 +1,181 @@
+"""Where the phrases and expressions of the tables stand in a text, read in every way."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from contracts.events import Severity
+from services.scanner.decode import Decoded, decoded
+from services.scanner.detectors import DETECTORS, STRANGE
+from services.scanner.normalise import (
+    Mapped,
+    Place,
+    around,
+    fold,
+    has_strange_characters,
+    unescaped,
+)
+from services.scanner.readings import Reading, readings, squeezed
+from services.scanner.ruleset import Phrase, Rule, Ruleset
+
+WINDOW = 32_768
+OVERLAP = 2_048
+"""Characters that a window reads beyond its end; longer than any phrase."""
+
+BEFORE = 96
+"""Characters before a phrase that are read for what it means."""
+
+AROUND = 400
+"""Characters on each side of its string within which an expression is tried."""
+
+MAX_HITS = 2_000
+"""Hits of one rule and severity in one text that are looked at: a flood says no more."""
+
+UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "high"}
+_REPORTED: dict[Severity, Severity] = {"high": "medium", "medium": "medium", "low": "low"}
+RANK: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where one rule fires: characters [start, end) of its text.
+
+    `hidden` is the number of the hidden text that it is in; `decoded` as in `Finding`.
+    """
+
+    rule: Rule
+    severity: Severity
+    start: int
+    end: int
+    softened: bool = False
+    hidden: int | None = None
+    decoded: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Where it is, to sort by: the text first, then the hidden texts."""
+        return (-1 if self.hidden is None else self.hidden, self.start, self.end)
+
+
+def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
+    """Everything that the rules of visible text find, in no order; some of it more than once."""
+    strange = has_strange_characters(text)
+    for rule in ruleset.rules.values():
+        if rule.detector and (strange or rule.detector not in STRANGE):
+            spans = islice(DETECTORS[rule.detector](text), MAX_HITS)
+            yield from (Hit(rule, rule.severity, *span) for span in spans)
+    yield from _windows(text, ruleset)
+    for passage in decoded(text):
+        yield from _decoded_hits(passage, ruleset)
+
+
+def said_unseen(text: str, start: int, ruleset: Ruleset) -> Iterator[Hit]:
+    """Orders that are harmless where everybody sees them, in a text that begins at `start`."""
+    for low in range(0, len(text), WINDOW):
+        view = unescaped(fold(text[low : low + WINDOW + OVERLAP], start + low))
+        yield from _phrases(view, ruleset.hidden_phrases.look(view.text).phrases, ruleset)
+
+
+def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
+    """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
+    if passage.text is None:
+        rule = ruleset.rules["encoded.beyond-limits"]
+        yield Hit(rule, rule.severity, *passage.span, decoded=passage.names)
+        return
+    inner = min(_windows(passage.text, ruleset), key=lambda h: RANK[h.severity], default=None)
+    if inner is None:
+        return
+    start, end = passage.span
+    found = replace(inner, start=start, end=end, decoded=passage.names + inner.decoded)
+    yield from _unveiled(found, ruleset) if passage.hiding else (found,)
+
+
+def _unveiled(hit: Hit, ruleset: Ruleset) -> Iterator[Hit]:
+    """A hit in what somebody took pains to hide, and that it was hidden."""
+    rule = ruleset.rules["encoded.instruction"]
+    severity = UP[hit.severity]
+    level: Severity = rule.severity if severity == "high" else "medium"
+    yield replace(hit, rule=rule, severity=level)
+    yield replace(hit, severity=severity)
+
+
+def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
+    """Phrases and expressions in `text`, piece by piece, so that no step takes long."""
+    for low in range(0, len(text), WINDOW):
+        first = max(0, low - BEFORE)
+        raw = Mapped.of(text[first : low + WINDOW + OVERLAP], first)
+        seen: set[tuple[str, int]] = set()
+        for hit in _window_hits(raw, ruleset):
+            if low <= hit.start < low + WINDOW and (hit.rule.id, hit.start) not in seen:
+                seen.add((hit.rule.id, hit.start))
+                yield hit
+
+
+def _window_hits(raw: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
+    lexicon = ruleset.phrases
+    view = unescaped(fold(raw.text, raw.origin[0]))
+    look = lexicon.look(view.text)
+    yield from _phrases(view, look.phrases, ruleset)
+    yield from _expressions(view, look.signs, ruleset)
+    for reading in readings(raw, view, look.signals, lexicon.knows):
+        yield from _reading_hits(reading, ruleset)
+    for word in squeezed(view):
+        yield from _squeezed(word, ruleset)
+
+
+def _reading_hits(reading: Reading, ruleset: Ruleset) -> Iterator[Hit]:
+    look = ruleset.phrases.look(reading.view.text)
+    for hits in (
+        _phrases(reading.view, look.phrases, ruleset),
+        _expressions(reading.view, look.signs, ruleset),
+    ):
+        for hit in hits:
+            if reading.name is None:
+                yield hit
+            else:
+                yield from _unveiled(replace(hit, decoded=(reading.name,)), ruleset)
+
+
+def _phrases(view: Mapped, places: Sequence[tuple[Phrase, int]], ruleset: Ruleset) -> Iterator[Hit]:
+    text = view.text
+    for phrase, at in places:
+        found = phrase.spaced.match(text, at)
+        if found is not None and (not phrase.initial or _begins_sentence(text, at)):
+            yield _in_context(phrase.rule, view, found, ruleset)
+
+
+def _begins_sentence(text: str, at: int) -> bool:
+    return not text[max(0, at - 8) : at].rstrip(" *_")[-1:].isalnum()
+
+
+def _in_context(rule: Rule, view: Mapped, match: re.Match[str], ruleset: Ruleset) -> Hit:
+    """A hit, milder when the words before it deny it, report it or make it depend on something."""
+    hit = Hit(rule, rule.severity, *view.span(*match.span()))
+    before = view.text[max(0, match.start() - BEFORE) : match.start()]
+    said = ruleset.contexts
+    if said.negated.search(before):
+        return replace(hit, severity="low", softened=True)
+    if rule.severity == "low":
+        return hit
+    depends = said.conditional.search(before) and not said.addressed.search(before)
+    if depends or said.reported.search(before):
+        return replace(hit, severity=_REPORTED[rule.severity], softened=True)
+    return hit
+
+
+def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) -> Iterator[Hit]:
+    size = len(view.text)
+    for number, places in signs.items():
+        rule, expression = ruleset.expressions[number]
+        for low, high in around(places, size, AROUND):
+            for match in expression.finditer(view.text, low, high):
+                yield Hit(rule, rule.severity, *view.span(*match.span()))
+
+
+def _squeezed(view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
+    for phrase in ruleset.phrases.inside(view.text):
+        if phrase.rule.kind == "override" and phrase.rule.severity != "low":
+            match = phrase.squeezed.search(view.text)
+            if match is not None:
+                yield Hit(phrase.rule, phrase.rule.severity, *view.span(*match.span()))
