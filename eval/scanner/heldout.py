@@ -1,9 +1,9 @@
 """The set that no rule and no model was made with: `eval/data/scanner_heldout.jsonl`.
 
 Rows `{id, kind, lang, text}` in nine variants with parallel ids. `task`: a plain request to a
-model; `override`: override, exfiltration, role play; `near-miss`: honest sentences that look
-similar; `host`: mails and tables. Attacks are put into hosts of their language, the files' own and
-honest texts of evaldata.
+model; `override`: override, exfiltration, role play, each with its `theme`; `near-miss`: honest
+sentences that look similar; `host`: mails and tables. Attacks are put into hosts of their language,
+the file's own and honest texts of evaldata.
 """
 
 import random
@@ -85,6 +85,7 @@ def buried(data: Path, kind: str) -> Iterator[Item]:
             host = texts[(3 * number + offset) % len(texts)]
             text = inserted(host, row["text"], place)
             groups = {"lang": row["lang"], "place": place, "attack": row["id"]}
+            groups["theme"] = row.get("theme", kind)
             yield bare(f"{row['id']}-{place}", 1, text, **groups)
 
 

@@ -8,6 +8,7 @@ import json
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Peer:
 PEERS = (
     Peer("aicordon", "1.4.0", "signatures in an automaton"),
     Peer("ai-injection-guard", "0.3.0", "75 regular expressions"),
-    Peer("pyatr", "0.3.1", "Agent Threat Rules, bundled"),
+    Peer("pyatr", "0.3.1", "Agent Threat Rules, bundled", most=60),
     Peer("metatronnanoguard", "0.1.0", "transformer of 17 M in the wheel", most=40, borrows=True),
 )
 REJECTED = {
@@ -78,6 +79,7 @@ def compared(data: Path, judges: dict[str, Judge]) -> Iterator[str]:
     for name, judge in judges.items():
         rows.append(_row(f"ours, {name}", [_ours(items, judge) for items in found.values()]))
     for peer in PEERS:
+        print(f"{time.strftime('%H:%M:%S')} {peer.name}", file=sys.stderr, flush=True)
         if not peer.python.exists():
             yield _advice(peer)
             continue

@@ -99,6 +99,8 @@ def held_out(data: Path, judges: Judges) -> Iterator[str]:
     yield ""
     yield from _places(found, judges)
     yield ""
+    yield from _themes(found, judges)
+    yield ""
     yield from _disguises(found, judges)
 
 
@@ -117,6 +119,18 @@ def _places(found: _Found, judges: Judges) -> Iterator[str]:
             told = [share(counts[p].attacks_flagged, counts[p].attacks) for p in heldout.PLACES]
             rows.append([name, who, *told])
     yield from table(("held out, by place", "judge", *heldout.PLACES), rows)
+
+
+def _themes(found: _Found, judges: Judges) -> Iterator[str]:
+    """What kind of attack is not found, in English and in all others."""
+    rows = []
+    for who in judges:
+        results = found[_ATTACKS, who]
+        english = by_group((r for r in results if r.item.groups["lang"] == "en"), "theme")
+        for theme, counts in by_group(results, "theme").items():
+            told = share(english[theme].attacks_flagged, english[theme].attacks)
+            rows.append([theme, who, told, share(counts.attacks_flagged, counts.attacks)])
+    yield from table(("held out, by theme", "judge", "English", "all nine variants"), rows)
 
 
 def _disguises(found: _Found, judges: Judges) -> Iterator[str]:
