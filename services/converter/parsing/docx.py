@@ -29,6 +29,7 @@ from services.converter.parsing.office import (
 )
 from services.converter.parsing.properties import line, told_title
 from services.converter.parsing.result import Parse
+from services.converter.parsing.word_beside import said_beside
 from services.converter.parsing.word_chunks import unfold, unfold_diagrams
 from services.converter.parsing.word_numbers import name_headings, write_labels
 from services.converter.parsing.word_symbols import name_symbols
@@ -84,6 +85,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         if _DOCUMENT not in archive.names:
             raise archive.lack("the document itself")
         root = parse_xml(archive.read(_DOCUMENT))
+        said = said_beside(root, archive)
         styles = part(archive, _STYLES)
         name_headings(styles)
         paths = Paths(root, _PLACES)
@@ -95,7 +97,8 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         links |= link_fields(root) if _RELATIONS in archive.names else {}
         chunks = _unfold_chunks(archive, root, styles)
         write_labels(root, styles, part(archive, "word/numbering.xml"))
-        known, hidden, footnotes = Styles(styles), taken, dict[str, str]()
+        known, footnotes = Styles(styles), dict[str, str]()
+        hidden = [*said, *taken]
         for name in ("footnote", "endnote"):
             beside = part(archive, f"word/{name}s.xml")
             if beside is not None:

@@ -6,6 +6,16 @@ from contracts.artifacts import HiddenKind, HiddenText
 
 _MOST = 8 * 1024 * 1024
 _PIECE = 20_000
+_LEAST_SENTENCE = 4
+"""Words."""
+_SPOKEN = re.compile(r"[\"'(„“«]*[^\W\d_][\w'’,;:.!?\"()%–—“”»-]*")
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a value is meant for people, or models: some words, and most of it words."""
+    words = text.split(maxsplit=200)
+    spoken = sum(1 for word in words[:100] if _SPOKEN.fullmatch(word))
+    return len(words) >= _LEAST_SENTENCE and spoken * 3 >= 2 * len(words[:100])
 
 
 class Unseen:

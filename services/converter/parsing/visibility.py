@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -12,6 +13,7 @@ from bs4.element import Comment, NavigableString, PageElement, PreformattedStrin
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 from services.converter.parsing.css_values import Colour, colour
+from services.converter.parsing.hidden import is_sentence
 from services.converter.parsing.style import IMPORTANT, Style, declarations, style_sheet
 from services.converter.parsing.unseen_style import (
     TINY,
@@ -37,14 +39,15 @@ _ATTRIBUTES = frozenset({
     "data-content", "summary", "label", "longdesc",
 })  # fmt: skip
 _TOLD = frozenset({"alt", "value", *_ATTRIBUTES})
-_LEAST_SENTENCE = 4
-"""Words that make a value of a script, a field or an attribute a text."""
-_SPOKEN = re.compile(r"[^\W\d_][\w'’,;:.!?\"()%–—-]*")
 _LOOKS = frozenset({
     "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background", "open",
 })  # fmt: skip
 """Attributes that may change how an element looks."""
 _CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
+_IN_LINE = frozenset({
+    "a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "em", "font", "i", "ins", "kbd", "label",
+    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "u", "var",
+})  # fmt: skip
 _PAINTS = frozenset({"color", "text", "bgcolor", "background"})
 _PLAYED = ("audio", "canvas", "video")
 _LONGEST_STAND_IN = 200
@@ -153,13 +156,6 @@ def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
         yield HiddenText(kind=kind, text=text[:_MOST_HIDDEN])
 
 
-def _is_sentence(text: str) -> bool:
-    """Whether a value is meant for people, or models: some words, and most of it words."""
-    words = text.split(maxsplit=200)
-    spoken = sum(1 for word in words[:100] if _SPOKEN.fullmatch(word))
-    return len(words) >= _LEAST_SENTENCE and spoken * 3 >= 2 * len(words[:100])
-
-
 def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
     for node in [node for node in soup.descendants if isinstance(node, PreformattedString)]:
         if isinstance(node, Comment):
@@ -172,7 +168,7 @@ def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
     for meta in soup.find_all("meta"):
         name = str(meta.get("name") or meta.get("property") or meta.get("itemprop") or "").lower()
         content = str(meta.get("content") or "")
-        if name in described or (not meta.get("http-equiv") and _is_sentence(content)):
+        if name in described or (not meta.get("http-equiv") and is_sentence(content)):
             yield from _text("metadata", content)
     for title in soup.find_all("title")[1:]:
         if title.find_parent("svg") is None:
@@ -209,7 +205,7 @@ def _facts(source: str) -> Iterator[HiddenText]:
     try:
         stack: list[Any] = [json.loads(source)]
     except (ValueError, RecursionError):
-        yield from _text("script", source if _is_sentence(source) else "")
+        yield from _text("script", source if is_sentence(source) else "")
         return
     left = _MOST_FACTS
     while stack and left:
@@ -219,7 +215,7 @@ def _facts(source: str) -> Iterator[HiddenText]:
             stack += reversed([*one.values()])
         elif isinstance(one, list):
             stack += reversed(one)
-        elif isinstance(one, str) and len(one) <= _LONGEST_FACT and _is_sentence(one):
+        elif isinstance(one, str) and len(one) <= _LONGEST_FACT and is_sentence(one):
             yield from _text("script", one)
 
 
@@ -265,11 +261,11 @@ def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
             yield from _text("alt-text", str(attributes.get("alt") or ""))
             for name in _ATTRIBUTES & attributes.keys():
                 yield from _text("attribute", str(attributes[name] or ""))
-            if tag.name == "input" and _is_sentence(str(attributes.get("value") or "")):
+            if tag.name == "input" and is_sentence(str(attributes.get("value") or "")):
                 yield from _text("attribute", str(attributes["value"]))
         for name, value in attributes.items():
             own = name.startswith("data-") and name not in _ATTRIBUTES
-            if own and isinstance(value, str) and _is_sentence(value):
+            if own and isinstance(value, str) and is_sentence(value):
                 yield from _text("attribute", value)
 
 
@@ -279,7 +275,8 @@ class _Walk:
     def __init__(self, soup: BeautifulSoup, sheet: dict[int, Style], *, foreign: bool) -> None:
         self._soup, self._sheet, self._foreign = soup, sheet, foreign
         self._seen = 0
-        self._doubted: list[HiddenText] = []
+        self._doubted: list[tuple[HiddenKind, Tag | None, str]] = []
+        self._open: tuple[HiddenKind | None, Tag | None, list[str]] = None, None, []
         self._placed: defaultdict[tuple[Any, ...], list[tuple[float, bool, Tag]]] = defaultdict(
             list
         )
@@ -294,18 +291,37 @@ class _Walk:
                 mine = look if node is self._soup else self._look(node, look)
                 stack += [(child, mine) for child in reversed(node.contents)]
             elif isinstance(node, NavigableString) and node.strip():
-                kind = look.kind
+                kind, block = look.kind, _block_of(node)
+                if kind != self._open[0] or block is not self._open[1]:
+                    yield from self._closed()
                 if kind:
-                    yield from _text(kind, str(node))
+                    self._open = kind, block, [*self._open[2], str(node)]
                     node.extract()
                     continue
                 self._seen += len(node)
                 doubtful = None if look.shown_by_script else look.doubtful
-                self._doubted += _text(doubtful, str(node)) if doubtful else ()
+                if doubtful:
+                    self._doubted.append((doubtful, block, str(node)))
+            elif isinstance(node, NavigableString) and self._open[0]:
+                self._open[2].append(" ")
+        yield from self._closed()
+
+    def _closed(self) -> Iterator[HiddenText]:
+        """What is hidden of one block, whatever elements it was split into."""
+        kind, _, parts = self._open
+        self._open = None, None, []
+        if kind:
+            yield from _text(kind, "".join(parts))
 
     def doubted(self) -> list[HiddenText]:
         """What people perhaps do not see, after `unseen`."""
-        found = [*self._doubted, *self._covered()]
+        blocks = groupby(self._doubted, key=lambda one: (one[0], id(one[1])))
+        found = [
+            text
+            for (kind, _), pieces in blocks
+            for text in _text(kind, "".join(piece for _, _, piece in pieces))
+        ]
+        found += self._covered()
         return found if sum(len(one.text) for one in found) <= _MOST_DOUBTED * self._seen else []
 
     def _look(self, tag: Tag, outer: _Look) -> _Look:
@@ -335,6 +351,11 @@ class _Walk:
                 )
                 if any(above):
                     yield from _text("invisible-style", tag.get_text(" "))
+
+
+def _block_of(node: PageElement) -> Tag | None:
+    """The nearest element around a text that is not part of a line."""
+    return next((tag for tag in node.parents if tag.name not in _IN_LINE), None)
 
 
 def _style(tag: Tag, sheet: Style) -> Style:

@@ -2,21 +2,25 @@
 
 import re
 from collections.abc import Collection
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from lxml import etree
 
-from contracts.artifacts import HiddenKind, HiddenText
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from services.converter.parsing.archive import Damaged
 from services.converter.parsing.literal import raised
-from services.converter.parsing.looks import QUOTED, look_of, names_quotation, signed
+from services.converter.parsing.looks import QUOTED, look_of, signed
 from services.converter.parsing.marks import unmarked
+from services.converter.parsing.word_base import Styles, W, is_on, text_of, value
+from services.converter.parsing.word_unseen import UnseenRuns, run_text, take_blocks
 
-W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+__all__ = ["Styles", "W", "text_of", "value"]
+
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
-_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_VML = "{urn:schemas-microsoft-com:vml}"
 _XML_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 _EMPHASIS = tuple(
@@ -33,17 +37,12 @@ _CODE = re.compile(
     r"|func|fn|sub|proc)\s+\S.*:\s*\Z",
     re.DOTALL,
 )
-_GROUNDS = {W + "p": "pPr", W + "tc": "tcPr", W + "tr": "trPr", W + "tbl": "tblPr"}
 _UNSEEN = frozenset(
     W + name for name in ("proofErr", "bookmarkStart", "bookmarkEnd", "lastRenderedPageBreak")
 )
 """What stands between and in runs, and says nothing."""
 
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
-_TINY_HALF_POINTS = 4
-_PALE = 232
-_FAR_LEFT_POINTS, _FAR_RIGHT_POINTS = -200, 1500
-_EMU_PER_POINT = 12700
 
 
 def parse_xml(data: bytes) -> Any:
@@ -82,81 +81,6 @@ def usual(data: bytes) -> bytes:
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
 
 
-def text_of(element: Any) -> str:
-    """All text below, tabs and breaks as blanks."""
-    parts: list[str] = []
-    for node in element.iter(W + "t", W + "delText", W + "tab", W + "br", W + "p", W + "cr"):
-        parts.append(node.text or "" if node.tag in {W + "t", W + "delText"} else " ")
-    return re.sub(r"\s+", " ", "".join(parts)).strip()
-
-
-class Styles:
-    """Run properties of the styles, each with what it inherits."""
-
-    def __init__(self, root: Any | None) -> None:
-        self._styles = (
-            {} if root is None else {s.get(W + "styleId"): s for s in root.iter(W + "style")}
-        )
-        self._told: dict[tuple[str, str], Any | None] = {}
-        self._shades: dict[Any, bool] = {}
-
-    def told(self, own: Any | None, name: str, *style_ids: str | None) -> Any | None:
-        """A property of a run: by its `own` ones, else by the first of the styles that has it."""
-        found = None if own is None else own.find(W + name)
-        for style_id in style_ids:
-            if found is None and style_id:
-                found = self._of_style(style_id, name)
-        return found
-
-    def _of_style(self, style_id: str, name: str) -> Any | None:
-        """A run property of the style or of the nearest that it is based on; looked up once."""
-        passed: list[str] = []
-        at: str | None = style_id
-        found = None
-        while at and at in self._styles:
-            if (at, name) in self._told:
-                found = self._told[at, name]
-                break
-            # Not found, until it is: so a ring of styles ends.
-            self._told[at, name] = None
-            passed.append(at)
-            properties = self._styles[at].find(W + "rPr")
-            found = None if properties is None else properties.find(W + name)
-            if found is not None:
-                break
-            at = value(self._styles[at], "basedOn")
-        for one in passed:
-            self._told[one, name] = found
-        return found
-
-    def shaded(self, element: Any) -> bool:
-        """Whether a paragraph, cell, row or table may have a dark ground; looked up once."""
-        if element not in self._shades:
-            found = element.find(W + _GROUNDS[element.tag])
-            self._shades[element] = found is not None and (
-                found.find(W + "shd") is not None or found.find(W + "tblStyle") is not None
-            )
-        return self._shades[element]
-
-    def is_quote(self, style_id: str | None) -> bool:
-        """Whether a paragraph in this style is a quotation."""
-        seen: set[str] = set()
-        while style_id and style_id in self._styles and style_id not in seen:
-            seen.add(style_id)
-            style = self._styles[style_id]
-            if names_quotation(value(style, "name") or ""):
-                return True
-            style_id = value(style, "basedOn")
-        return False
-
-    def is_contents(self, style_id: str | None) -> bool:
-        """A line of a table of contents: Word keeps this style's name in every language."""
-        style = self._styles.get(style_id)
-        return style is not None and bool(
-            re.fullmatch(r"toc (?:\d+|heading)", value(style, "name") or "", re.I)
-        )
-
-
 def in_code(paragraph: Any) -> bool:
     """Whether docling takes a paragraph for code by its first word: a mark would hide it."""
     text = "".join(t.text or "" for t in paragraph.iter(W + "t"))
@@ -180,8 +104,10 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
         text.text = unmarked(text.text or "")
     _fill_fields(root)
     _take_revisions(root, hidden)
-    _take_far_shapes(root, hidden)
+    take_blocks(root, hidden)
     _take_alt_texts(root, hidden)
+    unseen = UnseenRuns(styles)
+    pieces: list[tuple[HiddenKind, str]] = []
     for paragraph in list(root.iter(W + "p")):
         style_id = value(paragraph.find(W + "pPr"), "pStyle")
         if styles.is_contents(style_id):
@@ -190,11 +116,13 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
         styled = not in_code(paragraph)
         struck: list[Any] = []
         for run in list(paragraph.iter(W + "r")):
-            kind = _hidden_run(run, style_id, styles)
+            kind = unseen.of(run, style_id)
             if kind:
-                _keep(hidden, kind, text_of(run))
+                pieces.append((kind, run_text(run)))
                 _remove(run)
                 continue
+            # Hidden runs one after the other are one text.
+            _keep_all(hidden, pieces)
             if _is_struck(run, style_id, styles):
                 struck += list(run.iter(W + "t"))
             else:
@@ -205,6 +133,7 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
             _note_reference(run, footnotes)
             _plain(run.find(W + "rPr"))
         _mark_struck(struck)
+        _keep_all(hidden, pieces)
         properties = paragraph.find(W + "pPr")
         if properties is None:
             # Docling looks for it once a run, and would go through all of them where it is missing.
@@ -217,16 +146,16 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
     return hidden
 
 
-def value(parent: Any | None, name: str) -> str | None:
-    """The attribute `w:val` of a child, None if there is none."""
-    child = None if parent is None else parent.find(W + name)
-    return None if child is None else child.get(W + "val")
-
-
 def _keep(hidden: list[HiddenText], kind: HiddenKind, text: str) -> None:
     text = text.strip()
     if text:
         hidden.append(HiddenText(kind=kind, text=text))
+
+
+def _keep_all(hidden: list[HiddenText], pieces: list[tuple[HiddenKind, str]]) -> None:
+    for kind, parts in groupby(pieces, key=itemgetter(0)):
+        _keep(hidden, kind, re.sub(r"\s+", " ", "".join(text for _, text in parts)))
+    pieces.clear()
 
 
 def _remove(element: Any) -> None:
@@ -257,36 +186,9 @@ def _fill_fields(root: Any) -> None:
         elif tick is not None:
             state = tick.find(W + "checked")
             state = state if state is not None else tick.find(W + "default")
-            text = "☒" if _is_on(state) else "☐"
+            text = "☒" if is_on(state) else "☐"
         if text and run is not None:
             etree.SubElement(run, W + "t").text = text
-
-
-def _take_far_shapes(root: Any, hidden: list[HiddenText]) -> None:
-    """Text boxes that lie off every page. Word writes each twice, for old and new readers."""
-    for anchor in list(root.iter(_WP + "anchor")):
-        offsets = [int(o.text or 0) / _EMU_PER_POINT for o in anchor.iter(_WP + "posOffset")]
-        if any(map(_is_far, offsets)):
-            _take_shape(anchor, hidden)
-    for shape in list(root.iter(_VML + "shape", _VML + "rect", _VML + "roundrect")):
-        style = shape.get("style") or ""
-        found = re.findall(
-            r"(?:left|top|margin-left|margin-top)\s*:\s*(-?[\d.]+)(pt|in|cm)?", style
-        )
-        scale = {"in": 72.0, "cm": 28.35}
-        moved = any(_is_far(float(n) * scale.get(unit, 1.0)) for n, unit in found)
-        if moved or "visibility:hidden" in style.replace(" ", ""):
-            _take_shape(shape, hidden)
-
-
-def _is_far(points: float) -> bool:
-    return not _FAR_LEFT_POINTS < points < _FAR_RIGHT_POINTS
-
-
-def _take_shape(shape: Any, hidden: list[HiddenText]) -> None:
-    wrapper = next(shape.iterancestors(_MC + "AlternateContent"), shape)
-    _keep(hidden, "off-page", text_of(shape))
-    _remove(wrapper)
 
 
 def _take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
@@ -295,25 +197,9 @@ def _take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
             _keep(hidden, "alt-text", properties.get(name) or "")
 
 
-def _hidden_run(run: Any, style_id: str | None, styles: Styles) -> HiddenKind | None:
-    own = run.find(W + "rPr")
-    ids = value(own, "rStyle"), style_id
-    if any(_is_on(styles.told(own, name, *ids)) for name in ("vanish", "webHidden", "specVanish")):
-        return "invisible-style"
-    size = styles.told(own, "sz", *ids)
-    half_points = (size.get(W + "val") or "") if size is not None else ""
-    if half_points.isdigit() and int(half_points) <= _TINY_HALF_POINTS:
-        return "zero-size"
-    color = styles.told(own, "color", *ids)
-    if color is None or not _is_pale(color.get(W + "val") or ""):
-        return None
-    marked = any(styles.told(own, name, *ids) is not None for name in ("shd", "highlight"))
-    return None if marked or _on_ground(run, styles) else "background-colour"
-
-
 def _is_struck(run: Any, style_id: str | None, styles: Styles) -> bool:
     own = run.find(W + "rPr")
-    return any(_is_on(styles.told(own, name, style_id)) for name in ("strike", "dstrike"))
+    return any(is_on(styles.told(own, name, style_id)) for name in ("strike", "dstrike"))
 
 
 def _mark_struck(texts: list[Any]) -> None:
@@ -327,25 +213,6 @@ def _mark_struck(texts: list[Any]) -> None:
     first.text = f"{first.text[: len(first.text) - len(body)]}~~{body}"
     body = last.text.rstrip()
     last.text = f"{body}~~{last.text[len(body) :]}"
-
-
-def _is_on(toggle: Any | None) -> bool:
-    return toggle is not None and (toggle.get(W + "val") or "1") not in {"0", "false", "off"}
-
-
-def _is_pale(value: str) -> bool:
-    """White or nearly: cannot be read on a white page."""
-    if not re.fullmatch(r"[0-9A-Fa-f]{6}", value):
-        return False
-    return all(int(value[i : i + 2], 16) >= _PALE for i in (0, 2, 4))
-
-
-def _on_ground(run: Any, styles: Styles) -> bool:
-    """Something dark may lie behind: shading of paragraph, cell, row, table, page, or a shape."""
-    for outer in run.iterancestors():
-        if outer.tag == W + "txbxContent" or (outer.tag in _GROUNDS and styles.shaded(outer)):
-            return True
-    return outer.find(W + "background") is not None
 
 
 def _sign(run: Any, style_id: str | None, styles: Styles) -> None:
@@ -372,7 +239,7 @@ def _raise(run: Any, styles: Styles) -> None:
 def _stands_out(name: str, own: Any | None, style_id: str | None, styles: Styles) -> bool:
     """Whether a toggle is on for a run, and not already for all of the paragraph by its style."""
     told = styles.told(own, name, value(own, "rStyle"))
-    return _is_on(told) and not _is_on(styles.told(None, name, style_id))
+    return is_on(told) and not is_on(styles.told(None, name, style_id))
 
 
 def _quote(paragraph: Any) -> None:
