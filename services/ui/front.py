@@ -184,7 +184,9 @@ async def forward(
             route.service,
             request.method,
             path_of(route, request),
-            headers=forwarded_headers(request, upstream.headers(caller.actor, caller.role)),
+            headers=forwarded_headers(
+                request, upstream.headers(route.service, caller.actor, caller.role)
+            ),
             timeout=STREAM_TIMEOUT if route.stream else FORWARD_TIMEOUT,
             **({"content": request.stream()} if has_body else {}),
         )

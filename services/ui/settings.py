@@ -13,6 +13,18 @@ class UiSettings(BaseSettings):
         default=None,
         description="Key of programs and of the internal services; without it the API is closed",
     )
+    door_key_ingest: SecretStr | None = Field(
+        default=None, description="What ingest is shown; unset: KB_API_KEY"
+    )
+    door_key_search: SecretStr | None = Field(
+        default=None, description="What search is shown; unset: KB_API_KEY"
+    )
+    door_key_scanner: SecretStr | None = Field(
+        default=None, description="What scanner is shown; unset: KB_API_KEY"
+    )
+    door_key_indexer: SecretStr | None = Field(
+        default=None, description="What indexer is shown; unset: KB_API_KEY"
+    )
     ingest_url: HttpUrl = Field(
         default=HttpUrl("http://127.0.0.1:8101"), description="Where ingest listens"
     )
@@ -49,6 +61,11 @@ class UiSettings(BaseSettings):
     def key(self) -> str | None:
         """The API key, or None when there is none (or an empty one)."""
         return (self.api_key.get_secret_value() or None) if self.api_key else None
+
+    def door_key(self, service: str) -> str | None:
+        """The key that an internal service is shown."""
+        own: SecretStr | None = getattr(self, f"door_key_{service}")
+        return own.get_secret_value() if own else self.key
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -31,10 +31,10 @@ class Upstream:
         """Close every connection."""
         await self._client.aclose()
 
-    def headers(self, actor: str, role: str = "viewer") -> dict[str, str]:
+    def headers(self, service: str, actor: str, role: str = "viewer") -> dict[str, str]:
         """What tells an internal service who calls, and for whom."""
         return {
-            "authorization": f"Bearer {self._settings.key}",
+            "authorization": f"Bearer {self._settings.door_key(service)}",
             "x-kb-actor": actor,
             "x-kb-role": role,
         }
@@ -94,7 +94,7 @@ class Upstream:
             service,
             method,
             path,
-            headers=self.headers(actor, role),
+            headers=self.headers(service, actor, role),
             timeout=PAGE_TIMEOUT,
             **request,
         )
@@ -113,7 +113,7 @@ class Upstream:
     async def stream(self, service: str, path: str, actor: str) -> httpx.Response:
         """A good answer to a GET with its body unread; the caller closes it. Raises as `read`."""
         answer = await self.open(
-            service, "GET", path, headers=self.headers(actor), timeout=PAGE_TIMEOUT
+            service, "GET", path, headers=self.headers(service, actor), timeout=PAGE_TIMEOUT
         )
         if answer.is_success:
             return answer

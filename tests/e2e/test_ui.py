@@ -280,16 +280,56 @@ async def test_a_document_waits_for_a_person_who_releases_it(
     assert await page.locator(".review table tbody tr").count() > 0
     assert "technician" not in await page.inner_text("main")
     # Once for the text as it was read, once for the text that would be indexed.
-    for subject in ("parsed", "converted"):
+    for subject, told in (("parsed", "read from the file"), ("converted", "would be indexed")):
+        await page.goto(door.url + path)
         await page.locator(".timeline", has_text=f"{subject} text: quarantine").wait_for(
             timeout=60_000
         )
+        await page.goto(f"{door.url}/ui/review?project=review")
+        await page.click("tbody th a")
+        assert told in await page.inner_text(".case-head")
+        assert "all previous instructions" in await page.inner_text(".raw-text mark")
+        assert "technician opens" in await page.inner_text(".raw-text")
+        # The number beside the marked words leads to the rule's reason, and back.
+        await page.locator(".raw-text mark .ref").first.press("Enter")
+        assert await page.locator(".finding:target").inner_text() != ""
+        await page.locator(".finding:target a.ref").press("Enter")
+        assert await page.locator(".raw-text mark:target").count() == 1
         await page.fill("textarea[name=reason]", "A manual, and no attack")
-        await page.click("button[value=release]")
+        await page.locator("button[value=release]").press("Enter")
+        await page.wait_for_url(door.url + path)
     await page.locator(".facts .chip.good").wait_for(timeout=60_000)
     assert await page.title() == "Settings of the device · citelog"
     assert "technician" in await page.inner_text(".body")
     assert "A manual, and no attack" in await page.inner_text(".timeline")
+    assert "owned" not in await page.title()
+
+
+async def test_a_document_is_rejected_by_plain_forms_and_by_one_person_only(
+    forms: httpx.AsyncClient,
+) -> None:
+    path = await put(forms, "again.md", DOUBTFUL + "\nAgain.\n", project="reject")
+    waiting = path.replace("documents", "review")
+    assert waiting in (await forms.get("/ui/review?project=reject")).text
+    page = (await forms.get(waiting)).text
+    assert "<script>document.title" not in page and "<mark" in page
+    data = {"csrf": field(page, "csrf"), "text_sha256": field(page, "text_sha256")}
+    data |= {"decision": "reject", "reason": "An attack"}
+    none = await forms.post(waiting, data=data | {"reason": "  "})
+    other = await forms.post(waiting, data=data | {"text_sha256": "0" * 64})
+    assert (none.status_code, other.status_code) == (422, 409)
+    done = await forms.post(waiting, data=data)
+    assert done.url.path == path
+    assert (await forms.post(waiting, data=data)).status_code == 409
+    assert (await forms.get(waiting)).status_code == 409
+
+    async def rejected() -> bool:
+        return "Somebody rejected this document" in (await forms.get(path)).text
+
+    await eventually(rejected, deadline=30, every=0.2)
+    assert (
+        "Nothing waits in the project reject" in (await forms.get("/ui/review?project=reject")).text
+    )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -301,6 +341,7 @@ async def test_no_page_has_a_serious_fault_for_those_who_see_or_hear_little(
         "axe_playwright_python.async_playwright", reason="NO AXE: pip install .[dev]"
     )
     path = await put(forms, "seen.md", LAW.replace("twenty", "fifty"), project="seen")
+    doubtful = await put(forms, "seen-waits.md", DOUBTFUL + "\nSeen.\n", project="seen")
     context = await chromium.new_context(viewport=SIZES[size], color_scheme=theme)  # type: ignore[arg-type]
     seen = await watched(context, door)
     page = seen.page
@@ -310,7 +351,8 @@ async def test_no_page_has_a_serious_fault_for_those_who_see_or_hear_little(
     await context.add_cookies([cookie])  # type: ignore[list-item]
     for where in (
         "/", "/?q=fine&project=seen", "/?q=zzzz&project=none", "/ui/documents", "/ui/upload",
-        "/ui/password", "/ui/nothing", path, f"{path}?start=30&end=200",
+        "/ui/password", "/ui/nothing", path, f"{path}?start=30&end=200", doubtful, "/ui/review",
+        doubtful.replace("documents", "review"), "/ui/review?project=none",
     ):  # fmt: skip
         await page.goto(door.url + where)
         faults += [f"{where} {fault}" for fault in await _faults(axe, page)]
