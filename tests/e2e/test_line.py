@@ -218,7 +218,11 @@ async def test_a_rebuild_gives_the_same_answers_without_a_model(client: httpx.As
     (rebuilt,) = reply.json()["rebuilt"]
     assert rebuilt["embedded"] == 0
     assert rebuilt["generation"] == 2
-    assert await query(client, "notification within hours", project="again") == before
+    after = await query(client, "notification within hours", project="again")
+    # The fence around a text has another name in each reply.
+    assert [{**hit, "text": ""} for hit in after] == [{**hit, "text": ""} for hit in before]
+    bare = [["\n".join(h["text"].split("\n")[1:-1]) for h in hits] for hits in (before, after)]
+    assert bare[0] == bare[1]
 
 
 @pytest.mark.parametrize(
