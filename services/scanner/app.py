@@ -66,7 +66,7 @@ async def build(env: Env) -> Service:
     rescanner = Rescanner(env.log, stored, first)
     return Service(
         "scanner",
-        app=create_app(env, Requests(env.log, rescanner)),
+        app=create_app(env, Requests(env.log, stored, rescanner)),
         handlers=handlers,
         background=(rescanner.run,),
         # One may be a large document: a small one behind it is delivered all the same.

@@ -32,8 +32,8 @@ PAGE = 100
 """Receipts that are done between two facts about the progress."""
 EVERY = 5.0
 """Seconds of work after which the progress is recorded in any case."""
-LEASE = 20.0
-"""Seconds of silence after which another worker takes over; a text of 20 MB takes about ten."""
+LEASE = 30.0
+"""Seconds of silence after which another worker takes over: longer than a large text takes."""
 POLL = 3.0
 PATIENCE = 2.0
 """Seconds that a stored text waits for what is new."""
@@ -88,11 +88,6 @@ class Rescanner:
         self._mine: dict[str, int] = {}
         """Re-scan → version of its stream that this worker made last."""
 
-    @property
-    def ruleset(self) -> str:
-        """The rules in force in this process."""
-        return self._stored.judge.version
-
     def wake(self) -> None:
         """A re-scan was begun."""
         self._wake.set()
@@ -122,22 +117,23 @@ class Rescanner:
 
     async def _turn(self, project: str, *, adopt: bool) -> None:
         history = await load(self._log, project)
-        rescan, ruleset = history.running, self.ruleset
+        rescan = history.running
         if rescan is None:
             return
+        ruleset = await self._stored.ruleset()
         if rescan.begun.ruleset != ruleset:
             if not adopt:
                 return  # the process that began it goes on with it
-            rescan = await self._anew(rescan)
+            rescan = await self._anew(rescan, ruleset)
         silent = (self._now() - rescan.updated_at).total_seconds()
         others = rescan.done > 0 and self._mine.get(rescan.id) != rescan.version
         if not others or silent > LEASE:
             await self._work(rescan, history.covered(ruleset))
 
-    async def _anew(self, old: Rescan) -> Rescan:
+    async def _anew(self, old: Rescan, ruleset: str) -> Rescan:
         project = old.begun.project
         receipts = await self._sql.count_receipts(self._log.pool, project=project)
-        begun = begin(project, self.ruleset, receipts, ACTOR)
+        begun = begin(project, ruleset, receipts, ACTOR)
         facts = [pending(end(old, "replaced", ACTOR), ACTOR), pending(begun, ACTOR)]
         await self._log.append(facts, expected=old.version)
         rescan = (await load(self._log, project)).running

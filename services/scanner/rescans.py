@@ -9,6 +9,7 @@ from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log
 from services.scanner.history import fold
 from services.scanner.rescan import Rescanner, begin, end, load, pending
+from services.scanner.stored import Stored
 
 LISTED = 1000
 """Hits, and versions that were kept, in a report."""
@@ -18,8 +19,8 @@ TRIES = 5
 class Requests:
     """Answers about the re-scans of one project, or of all."""
 
-    def __init__(self, event_log: Log, worker: Rescanner) -> None:
-        self._log, self._worker = event_log, worker
+    def __init__(self, event_log: Log, stored: Stored, worker: Rescanner) -> None:
+        self._log, self._stored, self._worker = event_log, stored, worker
         self._sql = queries("services.scanner", "rescan")
 
     async def start(self, project: str | None, actor: str) -> RescanReply:
@@ -32,7 +33,8 @@ class Requests:
         if project is not None and project not in known:
             raise Refusal("unknown-project", f"there is no project {project}", status=404)
         projects = known if project is None else [project]
-        started = tuple([p for p in projects if await self._begun(p, actor)])
+        ruleset = await self._stored.ruleset()
+        started = tuple([p for p in projects if await self._begun(p, ruleset, actor)])
         if started:
             self._worker.wake()
         return await self._reply(projects, started)
@@ -66,7 +68,7 @@ class Requests:
                 kept += event.kept
         rows = self._sql.hits(self._log.pool, rescan_id=rescan_id, limit=LISTED)
         return RescanReport(
-            rescan=rescan.view(self._worker.ruleset),
+            rescan=rescan.view(self._stored.judge.version),
             hits=[_hit(r) async for r in rows],
             kept=kept[:LISTED],
         )
@@ -78,19 +80,19 @@ class Requests:
 
     async def _reply(self, projects: list[str], started: tuple[str, ...] = ()) -> RescanReply:
         newest = [(await load(self._log, p)).newest for p in projects]
-        ruleset = self._worker.ruleset
+        ruleset = self._stored.judge.version
         views = [r.view(ruleset) for r in newest if r is not None]
         return RescanReply(ruleset=ruleset, rescans=views, started=started)
 
-    async def _begun(self, project: str, actor: str) -> bool:
+    async def _begun(self, project: str, ruleset: str, actor: str) -> bool:
         """Was a re-scan begun now? Not if one runs with these rules already."""
         for _ in range(TRIES):
             history = await load(self._log, project)
             running = history.running
-            if running is not None and running.begun.ruleset == self._worker.ruleset:
+            if running is not None and running.begun.ruleset == ruleset:
                 return False
             receipts = await self._sql.count_receipts(self._log.pool, project=project)
-            facts = [pending(begin(project, self._worker.ruleset, receipts, actor), actor)]
+            facts = [pending(begin(project, ruleset, receipts, actor), actor)]
             if running is not None:
                 facts.insert(0, pending(end(running, "replaced", actor), actor))
             try:

@@ -30,6 +30,7 @@ class Judges(Protocol):
 
     @property
     def version(self) -> str: ...
+    def load(self) -> str: ...
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult: ...
 
 
@@ -43,6 +44,10 @@ class RulesOnly:
     def version(self) -> str:
         """Of the rule set."""
         return self._ruleset.version
+
+    def load(self) -> str:
+        """Nothing is to be loaded."""
+        return ""
 
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
         """Findings and verdict."""
@@ -92,6 +97,11 @@ class Stored:
     ) -> None:
         self._blobs, self._large, self._opinion = blobs, large, opinion
         self.judge = judge
+
+    async def ruleset(self) -> str:
+        """What judges here, in its final name: without its model it has another one."""
+        await asyncio.to_thread(self.judge.load)
+        return self.judge.version
 
     async def parse(self, name: Sha256, *, ask: bool = False) -> ScanResult:
         """Of a parse, with hidden text and meta.

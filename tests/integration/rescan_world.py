@@ -88,6 +88,9 @@ class Rules:
     def version(self) -> str:
         return self.ruleset.version
 
+    def load(self) -> str:
+        return ""
+
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
         self.read += 1
         return scan(text, hidden, self.ruleset)
@@ -169,7 +172,7 @@ class World:
         self.first = LiveFirst()
         self.stored = Stored(blobs, self.rules, OneLarge())
         self.rescanner = Rescanner(log, self.stored, self.first)
-        self.requests = Requests(log, self.rescanner)
+        self.requests = Requests(log, self.stored, self.rescanner)
         self.delivered = 0
         self.waiting: list[tuple[Consumer, Message]] = []
         self.consumers = self._consumers()

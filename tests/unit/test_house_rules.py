@@ -31,6 +31,7 @@ BROAD = {
     "cli/doctor.py": "a check that fails is a finding, and the others still run",
     "services/converter/weights.py": "whatever the hub's client raises stops the start",
     "services/converter/parsing/outlook.py": "what a damaged message makes a young library raise",
+    "services/scanner/rescan.py": "a stored text that hurts its reader costs that text only",
     "services/converter/child.py": "whatever a hostile file makes a library raise is an outcome",
 }
 HEAVY = frozenset({
