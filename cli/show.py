@@ -94,7 +94,7 @@ def _facts(view: VersionView) -> dict[str, Any]:
 
 def _scan(scan: ScanNote) -> str:
     """The newest verdict in one line."""
-    said = "passed by trust" if scan.bypassed else scan.verdict
+    said = f"trusted, the rules say {scan.ruled or '?'}" if scan.bypassed else scan.verdict
     worst = f", worst {scan.worst}" if scan.worst else ""
     rules = f": {', '.join(scan.rules)}" if scan.rules else ""
     return f"{said} ({scan.subject} text, score {scan.score:.2f}{worst}; {scan.ruleset}){rules}"

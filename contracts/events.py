@@ -138,8 +138,9 @@ class ScanVerdict(Event):
     """The scanner's judgement of one exact text: `text_sha256` names the scanned blob.
 
     `subject` parsed: a `ParsedDocument`; converted: a body, judged with its `meta_sha256`.
-    `rescan`: it is about a stored text, which leaves the index; `lowered`: the rules say block, and
-    a person decides all the same, for what was indexed is not deleted by a new rule.
+    `bypassed`: its sender is trusted, so it is clean whatever was found; `ruled` is then what the
+    rules say. `rescan`: it is about a stored text, which leaves the index; `lowered`: the rules say
+    block, and a person decides all the same, for what was indexed is not deleted by a new rule.
     """
 
     subject: ScanSubject
@@ -150,6 +151,7 @@ class ScanVerdict(Event):
     findings: tuple[Finding, ...] = ()
     ruleset: str
     bypassed: bool = False
+    ruled: Verdict | None = None
     rescan: Id | None = None
     lowered: bool = False
 

@@ -153,8 +153,9 @@ FINAL: frozenset[str] = frozenset({"indexed", "review", "rejected", "blocked", "
 class ScanNote(Body):
     """The newest verdict on a version: what, and because of which rules (worst first).
 
-    With `bypassed` an administrator trusted the version: it counts as clean whatever was found,
-    and `worst`, `score` and `rules` say what that was. `worst` is None without findings.
+    With `bypassed` an administrator trusted the version: it counts as clean whatever was found;
+    `ruled` is what the rules say (None in verdicts of before 2026-12). `worst` is None without
+    findings.
     """
 
     subject: ScanSubject
@@ -165,6 +166,7 @@ class ScanNote(Body):
     findings: int
     ruleset: str
     bypassed: bool
+    ruled: Verdict | None = None
     text_sha256: str
     at: datetime
 

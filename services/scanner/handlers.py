@@ -64,6 +64,7 @@ def verdict(
             "findings": result.findings,
             "ruleset": stored.judge.version,
             "bypassed": trusted,
+            "ruled": result.verdict if trusted else None,
             **about,
         }
     )

@@ -30,7 +30,15 @@ def _scan(own: Sequence[Envelope], status: str) -> ScanNote | None:
         rules = list(dict.fromkeys(f.rule for f in worst_first))
         return ScanNote(
             **event.model_dump(
-                include={"subject", "verdict", "score", "ruleset", "bypassed", "text_sha256"}
+                include={
+                    "subject",
+                    "verdict",
+                    "score",
+                    "ruleset",
+                    "bypassed",
+                    "ruled",
+                    "text_sha256",
+                }
             ),
             worst=worst_first[0].severity if worst_first else None,
             rules=rules[:RULES],

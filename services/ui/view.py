@@ -194,7 +194,8 @@ def _line(entry: JournalEntry, t: Strings) -> Line:
 
 def _found(entry: JournalEntry, t: Strings) -> str:
     """Behind a verdict: that it was passed by, and the rules, worst first; three of them."""
-    note = t("review.bypassed") if entry.data.get("bypassed") else ""
+    ruled = str(entry.data.get("ruled") or "?")
+    note = t("review.bypassed", ruled=ruled) if entry.data.get("bypassed") else ""
     found = entry.data.get("findings")
     listed = [f for f in found if isinstance(f, dict)] if isinstance(found, list) else []
     listed.sort(key=lambda f: _RANK.get(str(f.get("severity")), 3))

@@ -112,7 +112,7 @@ async def test_filters_hold_together_and_over_pages(world: World) -> None:
 
 async def test_what_is_trusted_is_listed_with_who_trusted_it(world: World) -> None:
     trusted = await world.put("trusted.md", "actor:admin", trusted=True)
-    await world.judge(trusted, "clean", bypassed=True)
+    await world.judge(trusted, "clean", bypassed=True, ruled="block")
     await world.put("other.md")
     assert await world.names(trusted=True) == ["trusted.md"]
     assert await world.names(trusted=False) == ["other.md"]
@@ -120,7 +120,7 @@ async def test_what_is_trusted_is_listed_with_who_trusted_it(world: World) -> No
     [view] = page.documents
     assert page.total == 1
     assert view.trust is not None and view.trust.actor == "actor:admin"
-    assert view.scan is not None and (view.scan.bypassed, view.scan.worst) == (True, "high")
+    assert view.scan is not None and (view.scan.ruled, view.scan.worst) == ("block", "high")
     one = await world.documents.document(trusted.version_id)
     assert (one.trust, one.scan) == (view.trust, view.scan)
 

@@ -271,13 +271,13 @@ def test_documents_are_listed_by_status_and_trust(door: Door, kb: Kb) -> None:
 
 def test_a_document_says_what_the_scan_found_and_who_trusted_it(door: Door, kb: Kb) -> None:
     trusted = {"trusted": True, "trust": {"actor": "actor:admin", "at": DAY}}
-    door.reply = JSONResponse(VERSION | trusted | {"scan": SCAN | {"bypassed": True}})
+    door.reply = JSONResponse(
+        VERSION | trusted | {"scan": SCAN | {"bypassed": True, "ruled": "block"}}
+    )
     out = kb("doc", "show", HEX).out
     assert "trusted        by actor:admin, 2026-01-01 00:00" in out
-    assert (
-        "scan           passed by trust (parsed text, score 0.62, worst high; rules-1): a.b, c.d"
-        in out
-    )
+    said = "trusted, the rules say block (parsed text, score 0.62, worst high; rules-1): a.b, c.d"
+    assert f"scan           {said}" in out
     door.reply = JSONResponse(VERSION | {"scan": SCAN})
     out = kb("doc", "show", HEX).out
     assert "scan           quarantine (parsed text" in out

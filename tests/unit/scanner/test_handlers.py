@@ -107,14 +107,15 @@ async def test_a_trusted_document_is_clean_and_its_findings_stay() -> None:
     blobs = MemoryBlobs()
     for event in (await parsed_event(blobs, ORDER), await converted_event(blobs, ORDER)):
         verdict = await verdict_on(event, blobs, received=trusted)
-        assert (verdict.verdict, verdict.bypassed) == ("clean", True)
+        assert (verdict.verdict, verdict.bypassed, verdict.ruled) == ("clean", True, "block")
         assert verdict.findings[0].severity == "high"
         assert verdict.score > 0.9
 
 
 async def test_nothing_is_bypassed_without_trust() -> None:
     blobs = MemoryBlobs()
-    assert (await verdict_on(await parsed_event(blobs, "Fine."), blobs)).bypassed is False
+    verdict = await verdict_on(await parsed_event(blobs, "Fine."), blobs)
+    assert (verdict.bypassed, verdict.ruled) == (False, None)
 
 
 @pytest.mark.parametrize("tampered", ["body_sha256", "meta_sha256"])

@@ -500,15 +500,16 @@ async def test_a_trusted_document_has_a_badge_and_says_who_trusted_it(
     fake.versions = [version(trusted=True, trust=trust, scan=scan), version("other.md")]
     found = [{"rule": "a.b", "severity": "high"}]
     fake.entries = [
-        entry(1, "ScanVerdict", 0, subject="parsed", verdict="clean", bypassed=True, findings=found)
-    ]
+        entry(1, "ScanVerdict", 0, subject="parsed", verdict="clean", bypassed=True, ruled="block",
+              findings=found)
+    ]  # fmt: skip
     listed = (await person.get("/ui/documents")).text
     page = (await person.get(f"/ui/documents/{version().version_id}")).text
     only = (await person.get("/ui/documents?trusted=true")).text
 
     assert listed.count("chip trust") == 1 and "chip trust" in page
     assert "actor:the-admin" in page and "worst finding: high" in page
-    assert "parsed text: clean (trusted, so it went on); a.b" in page
+    assert "parsed text: clean (trusted; the rules say block); a.b" in page
     assert (listed.count("<tr id="), only.count("<tr id=")) == (2, 1)
     assert "trusted=true" in fake.last("/documents").query
 
