@@ -10,8 +10,11 @@ from dotenv import dotenv_values
 
 ROLES = ("ingest", "converter", "scanner", "indexer", "search", "ui", "relay")
 BUS_USERS = ("admin", "relay", "ingest", "converter", "scanner", "indexer")
+BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
+"""Services that the front door calls."""
 _GENERATED = (
     "KB_API_KEY",
+    *(f"KB_DOOR_KEY_{s.upper()}" for s in BEHIND_THE_DOOR),
     "KB_OWNER_PASSWORD",
     *(f"KB_DB_PASSWORD_{r.upper()}" for r in ROLES),
     *(f"KB_BUS_PASSWORD_{u.upper()}" for u in BUS_USERS),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from cli.datadir import BEHIND_THE_DOOR
 from contracts.flow import consumed_by
 
 Config = Mapping[str, str]
@@ -30,8 +31,8 @@ _AI = ("KB_AI_*", "HTTPS_PROXY", "NO_PROXY")
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
-    "ingest": ("KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"),
-    "scanner": ("KB_API_KEY", "KB_CONCURRENCY", *_AI, *_THREADS),
+    "ingest": ("KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"),
+    "scanner": ("KB_CONCURRENCY", *_AI, *_THREADS),
     "converter": (
         "KB_MAX_UPLOAD_BYTES",
         "KB_CONCURRENCY",
@@ -40,8 +41,8 @@ _OWN: Mapping[str, tuple[str, ...]] = {
         *_HUB,
         *_THREADS,
     ),
-    "indexer": ("KB_API_KEY", "KB_CONCURRENCY", *_VECTORS),
-    "search": ("KB_API_KEY", "KB_RERANKER*", *_VECTORS),
+    "indexer": ("KB_CONCURRENCY", *_VECTORS),
+    "search": ("KB_RERANKER*", *_VECTORS),
     "ui": (
         "KB_API_KEY",
         "KB_BOOTSTRAP_PASSWORD",
@@ -54,7 +55,6 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 _WITHOUT_BLOBS = frozenset({"relay", "ui"})
 _API = "KB.API"
 """The subjects under which a user of our own bus finds JetStream (`kernel.provision.API`)."""
-_BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,23 @@ def _environment(
                 env |= _chosen(config, _CLOUD)
     env |= _database(services, config, stores)
     env |= _bus(services, config, stores)
+    env |= _door_keys(services, config)
     if "ui" in services:
-        env |= {f"KB_{s.upper()}_URL": f"http://127.0.0.1:{where[s]}" for s in _BEHIND_THE_DOOR}
+        env |= {f"KB_{s.upper()}_URL": f"http://127.0.0.1:{where[s]}" for s in BEHIND_THE_DOOR}
     return env
+
+
+def _door_keys(services: tuple[str, ...], config: Config) -> dict[str, str]:
+    """What the front door shows each service, and `KB_API_KEY` of those behind it, which is that.
+
+    Whoever has the API key may do anything at the front door, and may say whom it acts for behind
+    it: with a key of its own a service opens nothing but itself.
+    """
+    of = {s: f"KB_DOOR_KEY_{g[0].upper()}" for g in groups(config) for s in g}
+    known = {s: config[of[s]] for s in BEHIND_THE_DOOR if of[s] in config}
+    if "ui" in services:
+        return {f"KB_DOOR_KEY_{s.upper()}": key for s, key in known.items()}
+    return {"KB_API_KEY": known[services[0]]} if services[0] in known else {}
 
 
 def _chosen(config: Config, patterns: Iterable[str]) -> dict[str, str]:

@@ -7,9 +7,11 @@ or consumer that is not entered here fails a test.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 from uuid import uuid4
 
 import asyncpg
@@ -19,9 +21,11 @@ import nats.js.errors
 import pytest
 from nats.aio.client import Client
 
-from cli.datadir import BUS_USERS, ROLES
+from cli.datadir import BEHIND_THE_DOOR, BUS_USERS, ROLES
+from cli.plan import APART, Stores, plan
 from contracts.events import EVENTS, subject
 from contracts.flow import durable, emitted_by
+from docs.make_settings import settings
 from kernel.db import pool
 from kernel.embedded import EmbeddedNats
 from kernel.migrations import migrate
@@ -575,6 +579,84 @@ async def test_a_store_of_before_the_accounts_is_filled_again(tmp_path: Path) ->
         assert await new.messages() == 1
     finally:
         new.server.stop()
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+ALL = {
+    "KB_DATA", "KB_PORT", "KB_RUN_ID", "KB_POSTGRES_URL", "KB_LOG_LEVEL", "KB_LOG_FORMAT",
+    "KB_START_TIMEOUT", "PYTHONUNBUFFERED", "PATH", "HOME", "LANG", "TMPDIR",
+}  # fmt: skip
+BUS = {"KB_NATS_URL", "KB_NATS_API"}
+BLOBS = {"KB_BLOBS", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID"}
+MODELS = {"KB_MODEL_CACHE", "HF_TOKEN", "HTTPS_PROXY", "NO_PROXY", "OMP_NUM_THREADS"}
+EMBEDDER = MODELS | {"KB_QDRANT_URL", "KB_QDRANT_API_KEY", "KB_TORCH_*", "KB_EMBED*"}
+GIVEN: dict[str, set[str]] = {
+    "relay": ALL | {"KB_NATS_URL"},
+    "ingest": ALL | BUS | BLOBS
+    | {"KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"},
+    "scanner": ALL | BUS | BLOBS
+    | {"KB_API_KEY", "KB_CONCURRENCY", "KB_AI_*", "HTTPS_PROXY", "NO_PROXY", "OMP_NUM_THREADS"},
+    "converter": ALL | BUS | BLOBS | MODELS
+    | {"KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DOCLING_*"},
+    "indexer": ALL | BUS | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_CONCURRENCY"},
+    "search": ALL | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_RERANKER*"},
+    "ui": ALL | {
+        "KB_API_KEY", "KB_DOOR_KEY_*", "KB_BOOTSTRAP_PASSWORD", "KB_FORWARDED_*", "KB_PUBLIC_HOST",
+        "KB_SESSION_*", "KB_INGEST_URL", "KB_SEARCH_URL", "KB_SCANNER_URL", "KB_INDEXER_URL",
+    },
+}  # fmt: skip
+"""Service → the variables that its process may have, besides its own `KB_<SERVICE>_*`."""
+
+SECRETS: dict[str, set[str]] = {
+    "KB_API_KEY": {"ui"},
+    "KB_BOOTSTRAP_PASSWORD": {"ui"},
+    "KB_OWNER_PASSWORD": set(),
+    "KB_BUS_PASSWORD_ADMIN": set(),
+    "KB_AI_KEY": {"scanner"},
+    "KB_EMBEDDINGS_KEY": {"indexer", "search"},
+    "KB_RERANKER_KEY": {"search"},
+    "KB_QDRANT_API_KEY": {"indexer", "search"},
+    "AWS_SECRET_ACCESS_KEY": {"ingest", "scanner", "converter", "indexer", "search"},
+    "HF_TOKEN": {"converter", "indexer", "search"},
+    **{f"KB_DOOR_KEY_{s.upper()}": {s, "ui"} for s in BEHIND_THE_DOOR},
+    **{f"KB_DB_PASSWORD_{s.upper()}": {s} for s in ROLES},
+    **{f"KB_BUS_PASSWORD_{s.upper()}": {s} for s in BUS_USERS if s != "admin"},
+}
+"""Secret → the services in whose environment its value stands."""
+
+
+def planned() -> dict[str, dict[str, str]]:
+    """The environment of each service where everything that there is, is set."""
+    names = [*settings(), *SECRETS, *BLOBS, *MODELS, "PATH", "HOME", "LANG", "TMPDIR"]
+    names += ["SSH_AUTH_SOCK", "PGPASSWORD", "OPENAI_API_KEY", "LD_PRELOAD", "PYTHONPATH"]
+    config = {name: f"<{name}>" for name in names}
+    stores = Stores("/data", "postgresql://h:1/kb", "nats://h:2", "s3://bucket")
+    ports = {"+".join(group): 1 for group in APART}
+    return {spec.name: dict(spec.env) for spec in plan(config, stores, ports, "run")}
+
+
+@pytest.mark.parametrize("service", GIVEN)
+def test_a_process_has_the_variables_of_the_list_and_no_others(service: str) -> None:
+    patterns = (*GIVEN[service], f"KB_{service.upper()}_*")
+    env = planned()[service]
+    assert [name for name in env if not any(fnmatchcase(name, p) for p in patterns)] == []
+    # Whatever the list promises is there, so that no line of it is out of date.
+    assert [p for p in GIVEN[service] if not any(fnmatchcase(n, p) for n in env)] == []
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_secret_is_known_to_those_of_the_list(secret: str) -> None:
+    quoted = f"<{secret}>", quote(f"<{secret}>", safe="")
+    knowing = {
+        s for s, env in planned().items() if any(q in v for v in env.values() for q in quoted)
+    }
+    assert knowing == SECRETS[secret]
+
+
+def test_every_secret_is_in_the_list() -> None:
+    hidden = {n for n, field in settings().items() if "SecretStr" in str(field.annotation)}
+    assert hidden <= set(SECRETS)
 
 
 def _equal(actual: Any, wanted: Any) -> bool:

@@ -80,10 +80,16 @@ def test_the_converter_knows_only_its_own_secrets() -> None:
 
 @pytest.mark.parametrize("service", RUNNING)
 def test_no_service_knows_the_owner_or_anothers_password(service: str) -> None:
-    own = {f"KB_DB_PASSWORD_{service.upper()}", f"KB_BUS_PASSWORD_{service.upper()}"}
-    shared = {"KB_API_KEY", "KB_QDRANT_API_KEY", "KB_EMBEDDINGS_KEY", "KB_BOOTSTRAP_PASSWORD"}
-    shared |= {"KB_AI_KEY"} if service == "scanner" else set()
-    assert secrets_in(list(environment(service, SETTINGS).values())) <= own | shared
+    own = {f"KB_{kind}_{service.upper()}" for kind in ("DB_PASSWORD", "BUS_PASSWORD", "DOOR_KEY")}
+    more = {
+        "indexer": {"KB_QDRANT_API_KEY", "KB_EMBEDDINGS_KEY"},
+        "search": {"KB_QDRANT_API_KEY", "KB_EMBEDDINGS_KEY"},
+        "scanner": {"KB_AI_KEY"},
+        "ui": {n for n in NAMES if n.startswith("KB_DOOR_KEY_")}
+        | {"KB_API_KEY", "KB_BOOTSTRAP_PASSWORD"},
+    }
+    found = secrets_in(list(environment(service, SETTINGS).values()))
+    assert found == (own & found) | more.get(service, set())
 
 
 def test_every_setting_of_the_example_reaches_somebody() -> None:

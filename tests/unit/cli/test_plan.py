@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.datadir import BUS_USERS, ROLES
+from cli.datadir import BEHIND_THE_DOOR, BUS_USERS, ROLES
 from cli.plan import Spec, Stores, groups, plan, with_user
 from contracts.flow import SERVICES, consumed_by
 
@@ -12,6 +12,7 @@ STORES = Stores("/d", "postgresql://postgres:own@h:1/kb", "nats://h:2", "/d/blob
 CONFIG = {
     "PATH": "/bin",
     "KB_API_KEY": "key",
+    **{f"KB_DOOR_KEY_{s.upper()}": f"door-{s}" for s in BEHIND_THE_DOOR},
     "KB_OWNER_PASSWORD": "owner-secret",
     "KB_EMBEDDER": "bundled",
     "KB_CONVERTER_TIMEOUT": "9",
@@ -83,6 +84,21 @@ def test_the_front_door_knows_where_the_others_listen() -> None:
     env = specs["ui"].env
     assert env["KB_SEARCH_URL"] == env["KB_INDEXER_URL"]
     assert env["KB_INGEST_URL"] == f"http://127.0.0.1:{specs['ingest'].port}"
+
+
+def test_behind_the_door_everybody_has_a_key_of_its_own() -> None:
+    specs = _plan(KB_QDRANT_URL="http://q")
+    keys = {s: specs[s].env["KB_API_KEY"] for s in BEHIND_THE_DOOR}
+    assert keys == {s: f"door-{s}" for s in BEHIND_THE_DOOR}
+    assert {s: specs["ui"].env[f"KB_DOOR_KEY_{s.upper()}"] for s in BEHIND_THE_DOOR} == keys
+    assert [n for n, s in specs.items() if "key" in s.env.values()] == ["ui"]
+
+
+def test_the_front_door_shows_a_shared_process_the_key_of_that_process() -> None:
+    specs = _plan()
+    shown = specs["ui"].env
+    own = specs["indexer+search"].env["KB_API_KEY"]
+    assert shown["KB_DOOR_KEY_SEARCH"] == shown["KB_DOOR_KEY_INDEXER"] == own == "door-indexer"
 
 
 def test_the_first_password_goes_to_the_ui_alone() -> None:
