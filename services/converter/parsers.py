@@ -34,20 +34,20 @@ _REVISIONS = {
     PLAIN: "text-6",
     CSV: "csv-3",
     JSON: "json-3",
-    XLSX: "xlsx-7",
+    XLSX: "xlsx-8",
     XLS: "xls-5",
-    PPTX: "pptx-4",
-    ODT: "odt-5",
-    ODS: "ods-6",
-    ODP: "odp-4",
-    RTF: "rtf-6",
+    PPTX: "pptx-5",
+    ODT: "odt-6",
+    ODS: "ods-7",
+    ODP: "odp-5",
+    RTF: "rtf-7",
 }
 _HTML = "html-11"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",
-    EML: f"{_HTML}+mail-4",
-    MSG: f"{_HTML}+mail-5",
+    EML: f"{_HTML}+mail-5",
+    MSG: f"{_HTML}+mail-6",
     DOCX: "docx-7",
 }
 HEURISTIC_REVISION = 10

@@ -7,11 +7,12 @@ deleted, hidden and annotated text for content.
 import re
 from typing import Any, NamedTuple
 
-from contracts.artifacts import BodyMeta, HiddenKind, HiddenText
+from contracts.artifacts import BodyMeta, HiddenText
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from services.converter.parsing.archive import Archive, Damaged
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, is_sentence
 from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import (
     BOLD,
@@ -41,7 +42,11 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 XLINK = "{http://www.w3.org/1999/xlink}"
 
 CONTENT = "content.xml"
-_TINY_POINTS = 2.0
+_TINY_POINTS, _SMALL, _FAINT = 2.0, 12.0, 5.0
+"""The others per cent: of the size around, of full paint, of the usual width."""
+_SAME = 24
+_FAR_LEFT, _FAR_RIGHT = -200.0, 1500.0
+_OPACITY = "{urn:org:documentfoundation:names:experimental:office:xmlns:loext:1.0}opacity"
 _PALE = 232
 _POINTS = {"pt": 1.0, "in": 72.0, "cm": 28.3465, "mm": 2.83465, "px": 0.75, "pc": 12.0}
 _SPLIT_SECOND = re.compile(r"(?<=:\d\d)\.\d+")
@@ -198,19 +203,57 @@ class Styles:
 
     def hides(self, family: str, name: str | None) -> HiddenKind | None:
         """Why text in this style cannot be read; None too when the style says nothing of it."""
-        if self.get(family, name, "text-properties", TEXT + "display") == "none":
+
+        def told(attribute: str, properties: str = "text-properties") -> str:
+            return self.get(family, name, properties, attribute) or ""
+
+        if told(TEXT + "display") == "none" or _share(told(_OPACITY), 100) <= _FAINT:
             return "invisible-style"
-        size = points(self.get(family, name, "text-properties", FO + "font-size"))
-        if size is not None and size <= _TINY_POINTS:
+        size = points(told(FO + "font-size"))
+        small = _share(told(FO + "font-size"), 100) <= _SMALL
+        if (size is not None and size <= _TINY_POINTS) or small:
             return "zero-size"
-        color = self.get(family, name, "text-properties", FO + "color") or ""
-        if not _is_pale(color):
-            return None
-        for properties in ("text-properties", "paragraph-properties"):
-            behind = self.get(family, name, properties, FO + "background-color")
-            if behind and behind != "transparent":
-                return None
-        return "background-colour"
+        if _share(told(STYLE + "text-scale"), 100) <= _FAINT:
+            return "zero-size"
+        if family == "paragraph":
+            aside = points(told(FO + "margin-left", "paragraph-properties"))
+            if aside is not None and not _FAR_LEFT < aside < _FAR_RIGHT:
+                return "off-page"
+        grounds = ("text-properties", "paragraph-properties", "table-cell-properties")
+        behind = (told(FO + "background-color", one) for one in grounds)
+        painted = next((one for one in behind if one and one != "transparent"), None)
+        return "background-colour" if _is_same(told(FO + "color"), painted) else None
+
+
+def _share(told: str, other: float) -> float:
+    """`50%` as a number, else `other`."""
+    match = re.fullmatch(r"(\d{1,4}(?:\.\d+)?)%", told.strip())
+    return float(match[1]) if match else other
+
+
+def _is_same(front: str, behind: str | None) -> bool:
+    """Whether letters cannot be told from their ground, which is white if nothing is told of it."""
+    if behind is None:
+        return _is_pale(front)
+    if not all(re.fullmatch(r"#[0-9a-fA-F]{6}", one) for one in (front, behind)):
+        return False
+    parts = ((int(front[n : n + 2], 16), int(behind[n : n + 2], 16)) for n in (1, 3, 5))
+    return all(abs(one - other) < _SAME for one, other in parts)
+
+
+def is_far(box: Any) -> bool:
+    """Whether a box lies off every page."""
+    sides = (points(box.get(SVG + side)) for side in ("x", "y"))
+    return any(side is not None and not _FAR_LEFT < side < _FAR_RIGHT for side in sides)
+
+
+def is_hidden_paragraph(paragraph: Any) -> bool:
+    """Whether a field takes the whole paragraph away."""
+    for field in paragraph.iter(TEXT + "hidden-paragraph"):
+        state = field.get(TEXT + "is-hidden") or field.get(TEXT + "condition") or ""
+        if state.rpartition(":")[2].strip().lower() in {"true", "1"}:
+            return True
+    return False
 
 
 def _is_pale(color: str) -> bool:
@@ -260,6 +303,8 @@ class Inline:
         own = self._styles.hides("paragraph", name)
         if own == "background-colour" and on_paint:
             own = None
+        if is_hidden_paragraph(paragraph):
+            own = "invisible-style"
         runs: Runs = []
         base = self._styles.look("paragraph", self._styles.named(name), 0) & ~STRUCK
         look = self._styles.look("paragraph", name, 0)
@@ -279,14 +324,10 @@ class Inline:
                 runs.append(("\n" if name == "line-break" else " ", style.look))
             case "note":
                 runs.append((self._note(child), 0))
-            case "annotation":
-                self._hidden.add("comment", plain(child))
-            case "hidden-text" | "hidden-paragraph":
-                told = child.get(f"{TEXT}string-value") or ""
-                self._hidden.add("invisible-style", plain(child) or told)
-            case "ruby-text" | "annotation-end" | "tracked-changes":
+            case "ruby-text" | "annotation-end" | "tracked-changes" | "hidden-paragraph":
                 pass
             case "a" if not style.kind:
+                self._say(child.get(f"{OFFICE}title"))
                 runs.append(Links.opened)
                 self._collect(child, style, runs)
                 runs.append(self.links.closed(child.get(XLINK + "href") or ""))
@@ -294,8 +335,27 @@ class Inline:
                 runs += [(self._objects.formula(one), 0) for one in child.iter(DRAW + "object")]
             case "span":
                 runs += self._span(child, style)
-            case _ if child.tag not in BOXES:
+            case _ if child.tag not in BOXES and not self._kept_back(child):
                 self._collect(child, style, runs)
+
+    def _kept_back(self, child: Any) -> bool:
+        """Whether something in a line is for the scanner only."""
+        match child.tag.rpartition("}")[2]:
+            case "annotation":
+                self._hidden.add("comment", plain(child))
+            case "hidden-text":
+                told = child.get(f"{TEXT}string-value") or ""
+                self._hidden.add("invisible-style", plain(child) or told)
+            case "bookmark" | "bookmark-start":
+                self._say(child.get(f"{TEXT}name"))
+            case _:
+                return False
+        return True
+
+    def _say(self, text: str | None) -> None:
+        """A name, or what shows when the pointer rests on a link, if it is a sentence."""
+        if text and is_sentence(text):
+            self._hidden.add("attribute", text)
 
     def _span(self, span: Any, style: "_Style") -> Runs:
         runs: Runs = []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contracts.artifacts import ParsedDocument, Place
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.media import ODS
 from services.converter.parsing.archive import Archive
@@ -49,7 +50,7 @@ def parse_ods(path: Path, options: ParseOptions) -> Parse:
         check(archive)
         styles = Styles(_automatic_styles(archive), part(archive, "styles.xml"))
         objects = Objects(archive)
-        _write(_events(archive, hidden), writer, hidden, styles, objects)
+        _write(_events(archive, hidden, styles), writer, hidden, styles, objects)
         meta, facts = metadata(archive, ODS)
     list_files(writer, objects.files)
     if writer.empty:
@@ -114,8 +115,8 @@ def _automatic_styles(archive: Archive) -> Any:
     raise Refusal("corrupt-document", "the container holds no spreadsheet")
 
 
-def _events(archive: Archive, hidden: Unseen) -> Iterator[_Sheet | Row]:
-    reader = _Reader(hidden)
+def _events(archive: Archive, hidden: Unseen, styles: Styles) -> Iterator[_Sheet | Row]:
+    reader = _Reader(hidden, styles)
     parser = new_parser()
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
     parser.CharacterDataHandler = reader.characters
@@ -127,7 +128,9 @@ def _events(archive: Archive, hidden: Unseen) -> Iterator[_Sheet | Row]:
 class _Reader:
     """Handlers of the stream."""
 
-    def __init__(self, hidden: Unseen) -> None:
+    def __init__(self, hidden: Unseen, styles: Styles) -> None:
+        self._styles = styles
+        self._kinds: dict[str, HiddenKind | None] = {}
         self.ready: list[_Sheet | Row] = []
         self._hidden = hidden
         self._number = 0
@@ -195,8 +198,9 @@ class _Reader:
         times = whole(cell.get(_TABLE + "number-columns-repeated"))
         text = _shown(cell, self._paragraphs).strip()
         first = self._column + 1
-        if text and covered:
-            self._hidden.add("invisible-style", text)
+        kind = "invisible-style" if covered else self._kind(cell.get(_TABLE + "style-name", ""))
+        if text and kind:
+            self._hidden.add(kind, text)
         elif text:
             for column in range(first, first + min(times, _MOST_COLUMNS_REPEATED)):
                 if column <= _LAST_COLUMN:
@@ -207,6 +211,12 @@ class _Reader:
                 top = self._number + 1
                 self._areas.append(Area(top, first, top + down - 1, first + across - 1))
         self._column += times
+
+    def _kind(self, style: str) -> HiddenKind | None:
+        """Why a cell in this style cannot be read; looked up once."""
+        if style not in self._kinds:
+            self._kinds[style] = self._styles.hides("table-cell", style)
+        return self._kinds[style]
 
     def _end_row(self) -> None:
         times = whole(self._row.get(_TABLE + "number-rows-repeated"))

@@ -70,6 +70,8 @@ def _size(design: Any | None) -> tuple[float, float] | None:
 def _page(page: Any, number: int, writer: TextWriter, size: tuple[float, float] | None) -> None:
     for notes in page.iter(PRESENTATION + "notes"):
         writer.hidden.add("notes", " ".join(plain(p) for p in notes.iter(TEXT + "p")))
+    for remark in page.findall(OFFICE + "annotation"):
+        writer.hidden.add("comment", plain(remark))
     visibility = PRESENTATION + "visibility"
     style = page.get(DRAW + "style-name")
     if writer.styles.get("drawing-page", style, "drawing-page-properties", visibility) == "hidden":

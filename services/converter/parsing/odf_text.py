@@ -9,7 +9,7 @@ from kernel.errors import Refusal
 from kernel.media import ODT
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.embedded import list_files
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, is_sentence
 from services.converter.parsing.literal import heading, paragraph, span
 from services.converter.parsing.looks import Runs, literal, plain_text
 from services.converter.parsing.markdown import LONGEST_REPEATED
@@ -28,6 +28,7 @@ from services.converter.parsing.odf import (
     Inline,
     Styles,
     check,
+    is_far,
     metadata,
     plain,
     squeezed,
@@ -161,6 +162,10 @@ class TextWriter:
                 self.hidden.add("tracked-change", " ".join(map(plain, deletion.iter(TEXT + "p"))))
         elif element.tag == OFFICE + "annotation":
             self.hidden.add("comment", plain(element))
+        elif element.tag == TEXT + "user-field-decls":
+            for field in element:
+                value = field.get(OFFICE + "string-value") or ""
+                self.hidden.add("metadata", value if is_sentence(value) else "")
         elif element.tag == TEXT + "section" and _is_hidden(element):
             self.hidden.add("invisible-style", plain(element))
         else:
@@ -259,6 +264,9 @@ class TextWriter:
         above: dict[int, tuple[int, Runs]] = {}
         for row in table.iter(TABLE + "table-row"):
             if next(row.iterancestors(TABLE + "table")) is table:
+                if _is_collapsed(row):
+                    self.hidden.add("invisible-style", plain(row))
+                    continue
                 texts = self._row(row, above)
                 times = min(whole(row.get(TABLE + "number-rows-repeated")), _MOST_REPEATED)
                 rows += [(texts, self._place_of(row))] * (times if any(texts) else 1)
@@ -315,9 +323,8 @@ class TextWriter:
     def _box(self, box: Any, depth: int) -> None:
         if depth > self._most:
             raise Refusal("too-deep", f"nested more than {self._most} deep")
-        for told in box:
-            if told.tag in {SVG + "title", SVG + "desc"}:
-                self.hidden.add("alt-text", plain(told))
+        if not self._is_seen(box):
+            return
         if box.tag in SHAPES:
             self._paragraphs(box, depth)
             return
@@ -330,6 +337,16 @@ class TextWriter:
                 self._object(inner)
             elif inner.tag in BOXES:
                 self._box(inner, depth + 1)
+
+    def _is_seen(self, box: Any) -> bool:
+        """Whether a box lies on the page; what is told of it, and what is not seen, is kept."""
+        for told in box:
+            if told.tag in {SVG + "title", SVG + "desc"}:
+                self.hidden.add("alt-text", plain(told))
+        off = self.place is None and is_far(box)
+        if off:
+            self.hidden.add("off-page", plain(box))
+        return not off
 
     def _object(self, shown: Any) -> None:
         around = next(shown.iterancestors(TEXT + "p"), None)
@@ -365,8 +382,19 @@ def _paragraph(text: str) -> str:
 
 
 def _is_hidden(section: Any) -> bool:
-    told = (section.get(TEXT + "display"), section.get(TEXT + "is-hidden"))
-    return bool(told[0] == "none" or told[1] == "true")
+    display, state = section.get(TEXT + "display"), section.get(TEXT + "is-hidden")
+    # Whether a condition holds stands beside it; where it does not, nobody can say that it is seen.
+    return bool(display == "none" or state == "true" or (display == "condition" and not state))
+
+
+def _is_collapsed(row: Any) -> bool:
+    """Whether a row, or a group of rows around it, is folded away."""
+    around = (row, *row.iterancestors(TABLE + "table-row-group"))
+    hidden = {"collapse", "filter"}
+    return any(
+        one.get(TABLE + "visibility") in hidden or one.get(TABLE + "display") == "false"
+        for one in around
+    )
 
 
 def _numeral(number: int, kind: str) -> str:

@@ -6,20 +6,29 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from contracts.artifacts import HiddenKind
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from services.converter.parsing.cells import Show, number_of, shower
 from services.converter.parsing.sheets import Area
 
 X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _MOST_TEXT = 1 << 20
-_PALE = 232
 _TINY_POINTS = 2
+_SAME, _WHITE = 24, "FFFFFF"
+_LEAST_HEIGHT, _LEAST_WIDTH = 2.0, 0.2
+"""Points, and letters."""
+_MOST_TIPS = 5000
+_TIPS = ("tooltip", "prompt", "promptTitle", "error", "errorTitle")
+_INDEXED = (
+    "000000", "FFFFFF", "FF0000", "00FF00", "0000FF", "FFFF00", "FF00FF", "00FFFF",
+)  # fmt: skip
+"""The first colours by number; from 8 on they come again."""
 _TEXT_PART = 3
 _MOST_LINKS = 50_000
 _TAG_BYTES = 512
 _CELLS_START = re.compile(rb"<(?:[\w.-]{1,64}:)?sheetData(?:\s[^<>]*)?(?<!/)>")
 _CELLS_END = re.compile(rb"</(?:[\w.-]{1,64}:)?sheetData\s*>")
+_QUOTED = re.compile(r'"([^"]*)"')
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 
 
@@ -52,6 +61,9 @@ class Tail:
     styled_tables: bool = False
     links: dict[tuple[int, int], str] = field(default_factory=dict)
     """Ids of relations by row and column."""
+
+    tips: list[str] = field(default_factory=list)
+    """What shows when the pointer rests on a cell, or when it is filled."""
 
 
 def new_parser() -> Any:
@@ -172,7 +184,7 @@ class _RowReader:
             case "row":
                 told = attributes.get("r", "")
                 self._number = int(told) if told.isdecimal() else self._number + 1
-                hidden = attributes.get("hidden") in {"1", "true"}
+                hidden = attributes.get("hidden") in {"1", "true"} or _is_flat(attributes)
                 self._row = StoredRow(self._number, hidden)
                 self._column = 0
 
@@ -233,12 +245,13 @@ def tail(pieces: Iterable[bytes]) -> Tail:
 
     def start(name: str, attributes: dict[str, str]) -> None:
         parser.CharacterDataHandler = parts.append if _local(name) in heads else None
+        _note_tips(found, attributes)
         match _local(name):
             case "mergeCell":
                 merged = area(attributes.get("ref", ""))
                 if merged:
                     found.merged.append(merged)
-            case "col" if attributes.get("hidden") in {"1", "true"}:
+            case "col" if attributes.get("hidden") in {"1", "true"} or _is_narrow(attributes):
                 _note_columns(found, attributes)
             case "hyperlink":
                 _note_link(found, attributes)
@@ -261,6 +274,19 @@ def _note_columns(found: Tail, attributes: dict[str, str]) -> None:
     bounds = [attributes.get(key, "") for key in ("min", "max")]
     if all(map(str.isdecimal, bounds)):
         found.hidden_columns.append((int(bounds[0]), int(bounds[1])))
+
+
+def _note_tips(found: Tail, attributes: dict[str, str]) -> None:
+    if len(found.tips) < _MOST_TIPS:
+        found.tips += [attributes[name] for name in _TIPS if name in attributes]
+
+
+def _is_flat(row: dict[str, str]) -> bool:
+    return "ht" in row and _number(row["ht"]) < _LEAST_HEIGHT
+
+
+def _is_narrow(column: dict[str, str]) -> bool:
+    return "width" in column and _number(column["width"]) < _LEAST_WIDTH
 
 
 def _note_link(found: Tail, attributes: dict[str, str]) -> None:
@@ -323,9 +349,11 @@ class Styles:
         return self._hides[style] if style < len(self._hides) else None
 
     def hides_text(self, style: int) -> bool:
-        """Whether the format's part for text shows nothing: `;;;`."""
-        code = re.sub(r'"[^"]*"|\\.', "x", self._codes[style]) if style < len(self._codes) else ""
-        return code.count(";") == _TEXT_PART and code.endswith(";")
+        """Whether the format's part for text shows nothing (`;;;`), or in white."""
+        code = self._codes[style] if style < len(self._codes) else ""
+        parts = re.sub(r"\\.", "x", _QUOTED.sub(lambda m: m[1] and "x", code)).split(";")
+        white = len(parts) > _TEXT_PART and "[white]" in parts[_TEXT_PART].lower()
+        return len(parts) == _TEXT_PART + 1 and (white or not parts[_TEXT_PART].strip())
 
 
 def _format_codes(root: Any | None) -> dict[str, str]:
@@ -348,13 +376,31 @@ def _hides(xf: Any, fonts: list[Any], fills: list[Any]) -> HiddenKind | None:
     if size is not None and _number(size.get("val")) <= _TINY_POINTS:
         return "zero-size"
     color = font.find(X + "color")
-    rgb = "" if color is None else color.get("rgb") or ""
-    # The first colour of a theme is that of the paper.
-    white = color is not None and color.get("theme") == "0" and not color.get("tint")
-    pale = re.fullmatch(r"[0-9A-Fa-f]{8}", rgb) is not None and all(
-        int(rgb[n : n + 2], 16) >= _PALE for n in (2, 4, 6)
+    front = None if color is None else _rgb(color)
+    if front is None or fill is None:
+        return None
+    behind = _WHITE
+    if filled and pattern is not None:
+        solid = pattern.get("patternType") == "solid"
+        ground = pattern.find(X + "fgColor") if solid else None
+        behind = "" if ground is None else _rgb(ground) or ""
+    same = behind and all(
+        abs(int(front[n : n + 2], 16) - int(behind[n : n + 2], 16)) < _SAME for n in (0, 2, 4)
     )
-    return "background-colour" if (pale or white) and not filled and fill is not None else None
+    return "background-colour" if same else None
+
+
+def _rgb(color: Any) -> str | None:
+    """`FFFFFF`; of the colours of a theme only the first, that of the paper, is known."""
+    if color.get("tint") not in {None, "", "0"}:
+        return None
+    if color.get("theme") == "0":
+        return _WHITE
+    index = color.get("indexed") or ""
+    if index.isdecimal() and int(index) < 2 * len(_INDEXED):
+        return _INDEXED[int(index) % len(_INDEXED)]
+    told = color.get("rgb") or ""
+    return told[2:] if re.fullmatch(r"[0-9A-Fa-f]{8}", told) else None
 
 
 def _at(items: list[Any], index: str | None) -> Any | None:

@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from contracts.artifacts import HiddenKind
+from contracts.events import HiddenKind
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import Links, Runs, look_of, plain_text
@@ -14,6 +14,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PALE = 232
 _TINY = 200
+_SAME, _SEE_THROUGH = 24, 5000
 _MOST_LEVEL = 8
 _TYPED = re.compile(r"\s*(\d{1,4})[.)]\s+(?=\S)")
 _BULLETS = (A + "buChar", A + "buAutoNum", A + "buBlip", A + "buNone")
@@ -100,13 +101,16 @@ class Inline(NamedTuple):
         return str(relation.target_ref) if relation is not None and external else ""
 
 
-def lines_of(shape: Any, bullets: Bullets, inline: Inline, *, white_is_hidden: bool) -> list[Line]:
-    """The paragraphs of a shape that have text; unreadable runs go to `hidden`."""
+def lines_of(shape: Any, bullets: Bullets, inline: Inline, ground: str | None) -> list[Line]:
+    """The paragraphs of a shape that have text; unreadable runs go to `hidden`.
+
+    `ground` is the colour behind the text (`FFFFFF`), None where it is not known.
+    """
     body = shape._element.find(P + "txBody")
     lines: list[Line] = []
     numbers: dict[int, int] = {}
     for paragraph in () if body is None else body.iter(A + "p"):
-        runs = _readable(paragraph, inline, white_is_hidden=white_is_hidden)
+        runs = _readable(paragraph, inline, ground)
         if not plain_text(runs).strip():
             continue
         own = paragraph.find(A + "pPr")
@@ -163,22 +167,22 @@ def _levelled(lines: list[Line]) -> list[Line]:
     return out
 
 
-def runs_of(body: Any, inline: Inline) -> Runs:
-    """The text of a table's cell in one line; text that is too small to see is hidden."""
+def runs_of(body: Any, inline: Inline, ground: str | None) -> Runs:
+    """The text of a table's cell in one line, without what cannot be read."""
     runs: Runs = []
     for paragraph in body.iter(A + "p"):
-        own = _readable(paragraph, inline, white_is_hidden=False)
+        own = _readable(paragraph, inline, ground)
         runs += [(" ", 0), *own] if runs else own
     return runs
 
 
-def _readable(paragraph: Any, inline: Inline, *, white_is_hidden: bool) -> Runs:
+def _readable(paragraph: Any, inline: Inline, ground: str | None) -> Runs:
     runs: Runs = []
     for child in paragraph:
         if child.tag == A + "br":
             runs.append(("\n", 0))
             continue
-        kind = _unreadable(child, white_is_hidden=white_is_hidden)
+        kind = _unreadable(child, ground)
         text = "".join(node.text or "" for node in child.iter(A + "t", _M + "t"))
         text = raised(text) if _is_raised(child) else text
         address = inline.address(child)
@@ -207,23 +211,61 @@ def _is_raised(run: Any) -> bool:
     return bool(re.fullmatch(r"[1-9]\d*%?", told))
 
 
-def _unreadable(run: Any, *, white_is_hidden: bool) -> HiddenKind | None:
+def _unreadable(run: Any, ground: str | None) -> HiddenKind | None:
     properties = run.find(A + "rPr")
     if properties is None:
         return None
     size = properties.get("sz") or ""
     if size.isdecimal() and int(size) <= _TINY:
         return "zero-size"
-    color = properties.find(f"{A}solidFill/{A}srgbClr")
-    if white_is_hidden and color is not None and _is_pale(color.get("val") or ""):
-        return "background-colour"
-    return None
+    fill = properties.find(A + "solidFill")
+    if fill is None:
+        line = properties.find(A + "ln")
+        drawn = line is not None and line.find(A + "noFill") is None and len(line) > 0
+        return None if properties.find(A + "noFill") is None or drawn else "invisible-style"
+    through = (alpha.get("val") or "" for alpha in fill.iter(A + "alpha"))
+    if any(told.isdecimal() and int(told) <= _SEE_THROUGH for told in through):
+        return "invisible-style"
+    color = _hex_of(fill)
+    return "background-colour" if ground and color and _is_same(color, ground) else None
+
+
+def _hex_of(fill: Any) -> str | None:
+    """`FFFFFF`, where a filling tells one colour; of a theme that of the paper only."""
+    color = fill.find(A + "srgbClr")
+    if color is not None:
+        told = color.get("val") or ""
+        return told if re.fullmatch(r"[0-9A-Fa-f]{6}", told) else None
+    color = fill.find(A + "schemeClr")
+    plain = color is not None and not len(color) and color.get("val") in {"bg1", "lt1"}
+    return "FFFFFF" if plain else None
+
+
+def _is_same(one: str, other: str) -> bool:
+    return all(abs(int(one[n : n + 2], 16) - int(other[n : n + 2], 16)) < _SAME for n in (0, 2, 4))
 
 
 def _is_pale(value: str) -> bool:
     if not re.fullmatch(r"[0-9A-Fa-f]{6}", value):
         return False
     return all(int(value[n : n + 2], 16) >= _PALE for n in (0, 2, 4))
+
+
+def painted_colour(element: Any, place: str = "spPr") -> str | None:
+    """The colour that a shape or a cell (`tcPr`) paints behind its text, None if not known."""
+    own = element.find(P + place) if place == "spPr" else element.find(A + place)
+    fill = None if own is None else own.find(A + "solidFill")
+    if fill is None or next(fill.iter(A + "alpha"), None) is not None:
+        return None
+    return _hex_of(fill)
+
+
+def page_colour(slide: Any) -> str | None:
+    """The colour of the slide, None if it is not known."""
+    if white_page(slide):
+        return "FFFFFF"
+    fill = slide.element.find(f"{P}cSld/{P}bg/{P}bgPr/{A}solidFill")
+    return None if fill is None else _hex_of(fill)
 
 
 def is_painted(element: Any) -> bool:

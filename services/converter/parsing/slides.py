@@ -8,21 +8,24 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lxml import etree
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import PPTX
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, is_sentence
 from services.converter.parsing.literal import paragraph, plain_line, span
 from services.converter.parsing.looks import Links, Runs, literal, plain_text
 from services.converter.parsing.markdown import LONGEST_REPEATED
@@ -37,9 +40,10 @@ from services.converter.parsing.slide_text import (
     P,
     is_painted,
     lines_of,
+    page_colour,
+    painted_colour,
     runs_of,
     text_of,
-    white_page,
 )
 from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.writer import Writer
@@ -54,6 +58,8 @@ _NEEDED = re.compile(
 )
 """Parts that hold text, or without which it would be another."""
 
+_BESIDE = re.compile(r"ppt/presentation\.xml|ppt/tags/[^/]+\.xml|customXml/item\d+\.xml")
+_MOST_SAID = 2000
 _EMU_PER_POINT = 12700
 _MOST_DEPTH = 30
 Box = tuple[float, float, float, float]
@@ -91,11 +97,14 @@ def parse_pptx(path: Path, options: ParseOptions) -> Parse:
         archive.refuse_document_types()
         facts = properties(archive)
         comments = _comments(archive)
+        said = list(islice(_said_beside(archive), _MOST_SAID))
         files = embedded_files(archive)
         deck = _Deck(_opened(path, archive), options)
         warnings = archive.warnings
     for comment in comments:
         deck.hidden.add("comment", comment)
+    for text in said:
+        deck.hidden.add("metadata", text)
     deck.write()
     list_files(deck.writer, files)
     if deck.writer.empty:
@@ -133,6 +142,16 @@ def _opened(path: Path, archive: Archive) -> Any:
         return pptx.Presentation(whole_copy(archive, {}, _NEEDED))
     except _damage() as error:
         raise Refusal("corrupt-document", "the presentation cannot be read") from error
+
+
+def _said_beside(archive: Archive) -> Iterator[str]:
+    """Sentences in names of sections, tags and data for programs."""
+    for name in sorted(archive.names):
+        if _BESIDE.fullmatch(name):
+            root = side_part(archive, name)
+            for element in () if root is None else root.iter():
+                told = (element.text or "", element.get("val") or "", element.get("name") or "")
+                yield from filter(is_sentence, told)
 
 
 def _comments(archive: Archive) -> list[str]:
@@ -184,12 +203,20 @@ class _Deck:
         if slide.has_notes_slide:
             self.hidden.add("notes", _notes(slide.notes_slide))
         for names in slide.element.iter(P + "cNvPr"):
-            self.hidden.add("alt-text", names.get("descr") or names.get("title") or "")
+            for told in ("descr", "title"):
+                self.hidden.add("alt-text", names.get(told) or "")
+            self._say("attribute", names.get("name"))
+        for link in slide.element.iter(A + "hlinkClick", A + "hlinkHover"):
+            self._say("attribute", link.get("tooltip"))
         if slide.element.get("show") in {"0", "false"}:
             texts = [text_of(slide.element), *_diagram_texts(slide.element, slide.part)]
             self.hidden.add("invisible-style", " ".join(texts))
             return
         _SlideWriter(self, slide, number).write()
+
+    def _say(self, kind: HiddenKind, text: str | None) -> None:
+        if text and is_sentence(text):
+            self.hidden.add(kind, text)
 
     def place(self, number: int, box: Box | None) -> Place:
         """A box of a slide, cut to the slide."""
@@ -234,9 +261,11 @@ class _SlideWriter:
         self._title = _title_of(slide)
         self._bullets = Bullets(slide)
         self._inline = Inline(slide.part, Links(), deck.hidden)
-        self._white = white_page(slide)
+        self._ground = page_colour(slide)
         self._painted: list[Box] = []
         """Boxes of pictures and filled shapes so far: text on them may have any colour."""
+        self._written: list[tuple[Box, str]] = []
+        """Texts so far, with their boxes."""
 
     def write(self) -> None:
         if self._title is not None:
@@ -244,6 +273,8 @@ class _SlideWriter:
             text = _visible_text(self._lines(self._title, box))
             if text and not self._deck.outside(box):
                 self._writer.heading(text, 1, self._deck.place(self._number, box))
+        # It may lie above all shapes, wherever it stands.
+        self._written.clear()
         for shape in self._slide.shapes:
             self._shape(shape, _Frame(), 0)
 
@@ -260,6 +291,7 @@ class _SlideWriter:
             return
         if self._title is not None and shape.shape_id == self._title.shape_id and not depth:
             return
+        before = len(self._written)
         if hasattr(shape, "shapes"):
             inner = _inner(shape, frame)
             for child in shape.shapes:
@@ -272,8 +304,8 @@ class _SlideWriter:
             self._text(shape, box)
         else:
             self._diagram(shape, box)
-        if box is not None and (is_painted(shape._element) or shape._element.tag == P + "pic"):
-            self._painted.append(box)
+        if box is not None:
+            self._paint(shape._element, box, before)
 
     def _text(self, shape: Any, box: Box | None) -> None:
         from pptx.enum.shapes import PP_PLACEHOLDER as KIND
@@ -302,11 +334,31 @@ class _SlideWriter:
 
     def _lines(self, shape: Any, box: Box | None) -> list[Line]:
         """Paragraphs of a shape without what cannot be read."""
-        judged = self._white and box is not None and not is_painted(shape._element)
-        covered = judged and any(_overlap(box, other) for other in self._painted)
-        return lines_of(
-            shape, self._bullets, self._inline, white_is_hidden=bool(judged and not covered)
-        )
+        element = shape._element
+        if is_painted(element):
+            ground = painted_colour(element)
+        else:
+            covered = box is None or any(_overlap(box, other) for other in self._painted)
+            ground = None if covered else self._ground
+        lines = lines_of(shape, self._bullets, self._inline, ground)
+        if box is not None and lines:
+            self._written.append((box, " ".join(one.text for one in lines)))
+        return lines
+
+    def _paint(self, element: Any, box: Box, before: int) -> None:
+        """Note what a shape paints; `before`: how many texts were written before it."""
+        picture = element.tag == P + "pic"
+        if picture or is_painted(element):
+            self._painted.append(box)
+        if picture or painted_colour(element):
+            self._cover(box, before)
+
+    def _cover(self, box: Box, count: int) -> None:
+        """The first `count` texts are perhaps not seen if they lie under a picture or a filled
+        shape; an effect may show them."""
+        for other, text in self._written[:count]:
+            if _holds(box, other):
+                self._deck.hidden.add("invisible-style", text)
 
     def _table(self, table: Any, box: Box | None) -> None:
         inline = self._inline
@@ -368,9 +420,9 @@ def _cell_runs(table: Any, cell: Any, inline: Inline) -> Runs:
         for row in table.rows:
             for other in row.cells:
                 if other.is_merge_origin and _covers(table, other, cell):
-                    runs = runs_of(other._tc, inline)
+                    runs = runs_of(other._tc, inline, painted_colour(other._tc, "tcPr"))
                     return runs if len(plain_text(runs)) <= LONGEST_REPEATED else []
-    return runs_of(cell._tc, inline)
+    return runs_of(cell._tc, inline, painted_colour(cell._tc, "tcPr"))
 
 
 def _covers(table: Any, origin: Any, cell: Any) -> bool:
@@ -426,6 +478,17 @@ def _inner(group: Any, frame: _Frame) -> _Frame:
         frame.y + y * frame.down - inner_y * down,
         across,
         down,
+    )
+
+
+def _holds(outer: Box, inner: Box) -> bool:
+    """Whether a box lies in another, but for an edge."""
+    edge = 4.0
+    return (
+        outer[0] <= inner[0] + edge
+        and outer[1] <= inner[1] + edge
+        and outer[2] >= inner[2] - edge
+        and outer[3] >= inner[3] - edge
     )
 
 

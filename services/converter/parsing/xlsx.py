@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import XLSX
 from services.converter.parsing.archive import Archive
 from services.converter.parsing.charts import chart_blocks
 from services.converter.parsing.embedded import embedded_files, list_files
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, is_sentence
 from services.converter.parsing.literal import paragraph
 from services.converter.parsing.looks import Links
 from services.converter.parsing.office import addresses, part, properties, relations, side_part
@@ -42,6 +43,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _XDR = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}"
 _STRICT = "http://purl.oclc.org/ooxml/"
 _BINARY = "a binary workbook (XLSB) is not read: save it as XLSX"
+_DATA = re.compile(r"customXml/item\d+\.xml")
 _HEAD_CODES = re.compile(r'&(?:[LCRPNDTAFZGBIUESXY]|"[^"]*"|K[0-9A-F]{6}|\d{1,3})')
 
 
@@ -121,6 +123,16 @@ class _Book:
 
     def write(self) -> None:
         """Every sheet in the order of its tabs."""
+        for name in _of(self._root, "definedName"):
+            told = (name.get("name") or "", name.get("comment") or "", name.text or "")
+            for text in filter(is_sentence, told):
+                self.hidden.add("metadata", text)
+        for part_name in sorted(self._archive.names):
+            data = _DATA.fullmatch(part_name)
+            root = side_part(self._archive, part_name) if data else None
+            for element in () if root is None else root.iter():
+                if is_sentence(element.text or ""):
+                    self.hidden.add("metadata", element.text or "")
         for sheet in self._root.iter(f"{_space(self._root)}sheet"):
             ids = (
                 sheet.get(f"{_R}id"),
@@ -139,6 +151,8 @@ class _Book:
         facts = tail(self._archive.pieces(target))
         for head in facts.heads:
             self.hidden.add("notes", _HEAD_CODES.sub(" ", head))
+        for tip in filter(is_sentence, facts.tips):
+            self.hidden.add("attribute", tip)
         stored = rows(self._archive.pieces(target))
         if not visible:
             for row in stored:
