@@ -1,0 +1,455 @@
+"""Trains the scanner's learned layer: `python -m eval.train_scanner [--try] [--cache FILE] [DATA]`.
+
+Prints figures on held-out halves (the attacks' categories, the own orders' groups and the host
+documents of a half are all unseen), then trains on everything and writes `model.npz` and
+`model.json` of `services/scanner/learned`. `--try` prints only. The same data gives the same bytes
+on the same machine. Vectors are kept in `--cache`.
+"""
+
+import hashlib
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.train_scanner_data import (
+    DATA,
+    LANGUAGES,
+    SOURCES,
+    Doc,
+    Order,
+    bipia,
+    fold_of,
+    honest,
+    labelled,
+    orders,
+    own,
+)
+from services.scanner.learned.encoder import Encoder
+from services.scanner.learned.model import (
+    FEATURES,
+    MANIFEST,
+    WEIGHTS,
+    Document,
+    Model,
+    packed,
+    unpacked,
+)
+
+Floats = NDArray[np.float32]
+
+LAYERS = (2, 4)
+TOPIC = 384
+"""The last layer's part of a vector says what a window is about."""
+
+INNER = 5
+"""Folds by which the second step sees scores of windows that the first was not trained on."""
+
+FIRST_C, SECOND_C, GATE_C = 0.02, 0.01, 0.1
+"""Inverse strengths of regularisation."""
+
+PLANTS = 4
+"""Orders put into each honest document in turn."""
+
+MOST = 512
+"""Windows of a document that are used; as the scanner's default."""
+
+FALSE_REVIEW = 0.006
+"""Share of honest held-out documents that may be reviewed at the shipped threshold."""
+
+
+class Vectors:
+    """Vectors by text, computed once."""
+
+    def __init__(self, encoder: Encoder, cache: Path | None) -> None:
+        self._encoder, self._cache = encoder, cache
+        self._rows: dict[str, int] = {}
+        self.all: NDArray[np.float16] = np.empty((0, encoder.dim), np.float16)
+        if cache and cache.exists():
+            with np.load(cache, allow_pickle=False) as kept:
+                if str(kept["model"]) == encoder.model_id:
+                    self.all = kept["vectors"]
+                    self._rows = {t: i for i, t in enumerate(json.loads(str(kept["texts"])))}
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Make sure of the vectors of these texts."""
+        new = list(dict.fromkeys(t for t in texts if t not in self._rows))
+        for start in range(0, len(new), 4_096):
+            part = new[start : start + 4_096]
+            found = self._encoder.vectors(self._encoder.tokens(part)).astype(np.float16)
+            self._rows |= {t: len(self.all) + i for i, t in enumerate(part)}
+            self.all = np.concatenate([self.all, found])
+            print(f"  {start + len(part)} of {len(new)} windows read", file=sys.stderr, flush=True)
+        if new and self._cache:
+            np.savez(
+                self._cache, model=self._encoder.model_id, vectors=self.all,
+                texts=json.dumps(list(self._rows)),
+            )  # fmt: skip
+
+    def of(self, texts: Sequence[str]) -> Floats:
+        """Shape (len(texts), dim)."""
+        return self.all[[self._rows[t] for t in texts]].astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a model is trained on."""
+
+    docs: Sequence[Doc]
+    orders: Sequence[Order]
+    negatives: Sequence[dict[str, Any]]
+    questions: Sequence[Doc]
+    """Harmless single requests, which are no orders where they are the whole document."""
+
+
+def places(vectors: Vectors, docs: Sequence[Doc], rows: Sequence[dict[str, Any]]) -> Floats:
+    """Mean topic vector of honest text in each language."""
+    found = []
+    for language in LANGUAGES:
+        means = [
+            vectors.of(d.texts[:60])[:, -TOPIC:].mean(0)
+            for d in docs
+            if d.language == language and d.set not in ("web", "docling")
+        ]
+        means.append(
+            vectors.of([r["text"] for r in rows if r["language"] == language])[:, -TOPIC:].mean(0)
+        )
+        found.append(np.mean(means, axis=0))
+    return np.asarray(found, dtype=np.float32)
+
+
+def logistic(x: Floats, y: Any, weight: Any, strength: float) -> tuple[Floats, float]:
+    """Weights and bias of a logistic regression on standardised columns."""
+    from sklearn.linear_model import LogisticRegression
+
+    negative = x[np.asarray(y) == 0]
+    mean, scale = negative.mean(0), negative.std(0) + 1e-6
+    fitted = LogisticRegression(C=strength, max_iter=400)
+    fitted.fit((x - mean) / scale, y, sample_weight=np.asarray(weight) / np.mean(weight))
+    coefficients = fitted.coef_[0] / scale
+    return coefficients.astype(np.float32), float(fitted.intercept_[0] - coefficients @ mean)
+
+
+def first_step(vectors: Vectors, material: Material) -> tuple[Floats, Floats]:
+    """Directions (2, dim) and biases (2,): about the answer, and any request."""
+    texts = {t for d in material.docs for t in _some(d, 120)}
+    plain = vectors.of(sorted(texts))
+    near = vectors.of([r["text"] for r in material.negatives])
+    honest_vectors = np.concatenate([plain, near])
+    weight = np.concatenate([np.ones(len(plain)), np.full(len(near), 5.0)])
+    about = [t for o in material.orders if o.about_answer for t in o.texts]
+    other = [t for o in material.orders if not o.about_answer for t in o.texts]
+    found = []
+    for wanted in (about, other):
+        x = np.concatenate([vectors.of(wanted), honest_vectors])
+        y = np.concatenate([np.ones(len(wanted)), np.zeros(len(honest_vectors))])
+        ours = np.full(len(wanted), weight.sum() / len(wanted) / 3)
+        found.append(logistic(x, y, np.concatenate([ours, weight]), FIRST_C))
+    return np.stack([w for w, _ in found]), np.array([b for _, b in found], dtype=np.float32)
+
+
+def _some(doc: Doc, most: int) -> list[str]:
+    """Windows of a document at even distances."""
+    if len(doc.texts) <= most:
+        return doc.texts
+    return [doc.texts[i] for i in np.linspace(0, len(doc.texts) - 1, most).astype(int)]
+
+
+def as_document(vectors: Vectors, texts: Sequence[str], alone: Sequence[bool]) -> Document:
+    """Windows as the second step sees them: of a long document some stand for all."""
+    sample = np.ones(len(texts), dtype=np.bool_)
+    if len(texts) > MOST:
+        sample[:] = False
+        sample[np.linspace(0, len(texts) - 1, MOST // 2).round().astype(int)] = True
+    return Document(
+        vectors=vectors.of(texts),
+        numbers=np.arange(len(texts)),
+        total=len(texts),
+        alone=np.asarray(alone),
+        lengths=np.array([len(t) for t in texts]),
+        sample=sample,
+    )
+
+
+def whole(vectors: Vectors, doc: Doc) -> Document:
+    """A document as it is."""
+    return as_document(vectors, doc.texts, doc.alone)
+
+
+def planted(
+    vectors: Vectors, doc: Doc, order: Order, rng: np.random.Generator
+) -> tuple[Document, list[int]]:
+    """An order in a document or an excerpt of it, and its rows."""
+    texts, alone = doc.texts, doc.alone
+    if len(texts) > 60 or rng.random() < 0.3:
+        size = int(rng.integers(2, 60))
+        start = int(rng.integers(0, max(1, len(texts) - size)))
+        texts, alone = texts[start : start + size], alone[start : start + size]
+    n = len(texts)
+    at = {0: 0, 1: n}.get(int(rng.integers(0, 4)), int(rng.integers(0, n + 1)))
+    own_line = [bool(rng.random() < 0.75)] * len(order.texts)
+    made = as_document(
+        vectors, [*texts[:at], *order.texts, *texts[at:]], [*alone[:at], *own_line, *alone[at:]]
+    )
+    return made, list(range(at, at + len(order.texts)))
+
+
+def second_step(
+    vectors: Vectors, material: Material, around: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Features, labels and weights of the candidates, scored by first steps that never saw them."""
+    rng = np.random.default_rng(0)
+    features: list[Floats] = []
+    labels: list[float] = []
+    weights: list[float] = []
+
+    def learn(found: Floats, label: int, weight: float = 1.0) -> None:
+        features.append(found)
+        labels.extend([label] * len(found))
+        weights.extend([weight] * len(found))
+
+    for fold in range(INNER):
+        seen = part_of(material, fold, INNER, keep=False)
+        unseen = part_of(material, fold, INNER, keep=True)
+        model = first_only(*first_step(vectors, seen), around)
+        by_language: dict[str, list[Order]] = defaultdict(list)
+        for order in unseen.orders:
+            by_language[order.language].append(order)
+        for doc in unseen.docs:
+            learn(model.features(whole(vectors, doc))[1], 0)
+            for _ in range(PLANTS):
+                native = by_language.get(doc.language) if rng.random() < 0.8 else None
+                pool = native or by_language["en"]
+                order = pool[int(rng.integers(len(pool)))]
+                document, rows = planted(vectors, doc, order, rng)
+                found = model.features(document, rows)[1]
+                learn(found[[int(np.argmax(found[:, :2].max(1)))]], 1)
+        for order in unseen.orders:
+            if order.about_answer:
+                alone = as_document(vectors, order.texts, [True] * len(order.texts))
+                learn(model.features(alone, range(len(order.texts)))[1], 1, 0.5)
+        for doc in unseen.questions:
+            learn(model.features(whole(vectors, doc))[1], 0)
+        for row in unseen.negatives:
+            learn(model.features(as_document(vectors, [row["text"]], [True]))[1], 0)
+    y, weight = np.array(labels), np.array(weights)
+    weight[y == 1] *= weight[y == 0].sum() / weight[y == 1].sum() / 2
+    return np.concatenate(features), y, weight
+
+
+def part_of(material: Material, fold: int, folds: int, *, keep: bool) -> Material:
+    """The fold, or all but the fold: by host document, by group of parallel sentences."""
+
+    def inside(name: str) -> bool:
+        return (fold_of(f"{folds}{name}", folds) == fold) is keep
+
+    return Material(
+        [d for d in material.docs if inside(d.host)],
+        [o for o in material.orders if inside(o.group)],
+        [r for r in material.negatives if inside(r["id"].split(".")[0])],
+        [d for d in material.questions if inside(d.host)],
+    )
+
+
+def first_only(scores: Floats, bias: Floats, around: Floats) -> Model:
+    """A model whose second step is still to come."""
+    size = len(FEATURES)
+    products = size * (size + 1) // 2
+    return Model(
+        scores=scores, scores_bias=bias, places=around, mean=np.zeros(size, np.float32),
+        scale=np.ones(size, np.float32), weights=np.zeros(size + products, np.float32), bias=0.0,
+        gate=np.zeros(TOPIC, np.float32), threshold=0.0,
+    )  # fmt: skip
+
+
+def fit(vectors: Vectors, material: Material) -> Model:
+    """Both steps, without gate and threshold."""
+    around = places(vectors, material.docs, material.negatives)
+    x, y, weight = second_step(vectors, material, around)
+    mean, scale = x.mean(0), x.std(0) + 1e-6
+    z = (x - mean) / scale
+    left, right = np.triu_indices(z.shape[1])
+    weights, bias = logistic(
+        np.concatenate([z, z[:, left] * z[:, right]], axis=1), y, weight, SECOND_C
+    )
+    model = first_only(*first_step(vectors, material), around)
+    return replace(model, mean=mean, scale=scale, weights=weights, bias=bias)
+
+
+def gate(encoder: Encoder, material: Material) -> Floats:
+    """A direction for the mean of a window's word vectors, for a first look at long texts."""
+    wanted = [t for o in material.orders for t in o.texts]
+    other = sorted(
+        {t for d in material.docs for t in _some(d, 30)} | {r["text"] for r in material.negatives}
+    )
+    x = np.concatenate([encoder.word_means(wanted), encoder.word_means(other)])
+    y = np.concatenate([np.ones(len(wanted)), np.zeros(len(other))])
+    weight = np.where(y == 1, len(other) / len(wanted), 1.0)
+    return logistic(x, y, weight, GATE_C)[0]
+
+
+def best(vectors: Vectors, model: Model, document: Document) -> float:
+    """The score of a document: that of its worst window."""
+    return max((score for _, score in model.judge(document)), default=-99.0)
+
+
+@dataclass
+class Tried:
+    """Scores of held-out documents and of held-out orders in held-out hosts."""
+
+    docs: list[tuple[Doc, float]]
+    orders: list[tuple[Order, float]]
+
+    def threshold(self, share: float) -> float:
+        """The score that so many of the honest documents reach."""
+        scores = sorted((s for d, s in self.docs if is_honest(d)), reverse=True)
+        return scores[int(len(scores) * share)] + 0.01
+
+
+def is_honest(doc: Doc) -> bool:
+    """Counts for the threshold: `news` are loose sentences, which no document is."""
+    return doc.label == 0 and doc.set != "news" and "quotes" not in doc.category
+
+
+def trial(vectors: Vectors, material: Material, tests: Sequence[Doc], folds: int = 2) -> Tried:
+    """Train on one half, try on the other; BIPIA's test categories are never trained on."""
+    tried = Tried([], [])
+    for fold in range(folds):
+        seen = part_of(material, fold, folds, keep=False)
+        seen = replace(seen, orders=[o for o in seen.orders if o.source != "bipia-test"])
+        unseen = part_of(material, fold, folds, keep=True)
+        model = fit(vectors, seen)
+        hosts = {d.host for d in unseen.docs}
+        fresh = [d for d in tests if d.host in hosts or (d.set != "bipia" and fold == 0)]
+        for doc in [*unseen.docs, *unseen.questions, *fresh]:
+            tried.docs.append((doc, best(vectors, model, whole(vectors, doc))))
+        tried.orders += _orders_tried(vectors, model, unseen)
+    return tried
+
+
+def _orders_tried(vectors: Vectors, model: Model, unseen: Material) -> list[tuple[Order, float]]:
+    by_language: dict[str, list[Doc]] = defaultdict(list)
+    for doc in unseen.docs:
+        by_language[doc.language].append(doc)
+    found = []
+    for order in unseen.orders:
+        if order.source == "own":
+            rng = np.random.default_rng(fold_of(order.group, 1 << 30))
+            pool = by_language[order.language]
+            document, _ = planted(vectors, pool[int(rng.random() * len(pool))], order, rng)
+            found.append((order, best(vectors, model, document)))
+    return found
+
+
+def figures(tried: Tried, threshold: float) -> dict[str, Any]:
+    """Shares at or above the threshold."""
+    sets: dict[str, list[bool]] = defaultdict(list)
+    for doc, score in tried.docs:
+        name = doc.set + (" quoting attacks" if "quotes" in doc.category and not doc.label else "")
+        sets[f"{name}, {'attacks' if doc.label else 'honest'}"].append(score >= threshold)
+    languages: dict[str, list[bool]] = defaultdict(list)
+    kinds: dict[str, list[bool]] = defaultdict(list)
+    for order, score in tried.orders:
+        languages[order.language].append(score >= threshold)
+        kinds[order.kind].append(score >= threshold)
+    categories: dict[str, list[bool]] = defaultdict(list)
+    for doc, score in tried.docs:
+        if doc.label and doc.set == "bipia":
+            categories[doc.category].append(score >= threshold)
+    return {
+        "sets": {k: f"{sum(v)}/{len(v)}" for k, v in sorted(sets.items())},
+        "own orders by language": {k: _share(languages[k]) for k in LANGUAGES},
+        "own orders by kind": {k: _share(v) for k, v in sorted(kinds.items())},
+        "bipia by category": {k: _share(v) for k, v in sorted(categories.items())},
+    }
+
+
+def _share(hits: Sequence[bool]) -> float:
+    return round(sum(hits) / len(hits), 3) if hits else 0.0
+
+
+def gather(vectors: Vectors, data: Path) -> tuple[Material, list[Doc]]:
+    """Everything to train on, and the documents that are only tried."""
+    clean = [d for d in bipia(data) if not d.label]
+    prompts = labelled(data, "deepset_prompt_injections/train")
+    material = Material(
+        docs=[*honest(data), *clean],
+        orders=orders(data),
+        negatives=[r for r in own() if not r["label"]],
+        questions=[d for d in prompts if not d.label and d.texts],
+    )
+    tests = [
+        *(d for d in bipia(data) if d.label),
+        *labelled(data, "garak_latent/documents"),
+        *labelled(data, "benign_hard/documents"),
+        *(d for d in prompts if d.label),
+        *labelled(data, "cyberseceval/prompt_injection_en", "document"),
+        *labelled(data, "piguard_valid/valid"),
+    ]
+    tests = [d for d in tests if d.texts]
+    vectors.add([t for d in (*material.docs, *material.questions, *tests) for t in d.texts])
+    vectors.add([t for o in material.orders for t in o.texts])
+    vectors.add([r["text"] for r in material.negatives])
+    return material, tests
+
+
+def main(arguments: list[str]) -> None:
+    """See the module."""
+    cache = Path(arguments.pop(arguments.index("--cache") + 1)) if "--cache" in arguments else None
+    only_try = "--try" in arguments
+    data = Path(next((a for a in arguments if not a.startswith("--")), DATA)).resolve()
+    if not data.exists():
+        sys.exit(f"the labelled sets are not at {data}")
+    began = time.monotonic()
+    encoder = Encoder(LAYERS)
+    vectors = Vectors(encoder, cache)
+    material, tests = gather(vectors, data)
+    print(f"{len(vectors.all)} windows, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    tried = trial(vectors, material, tests)
+    for share in (0.002, FALSE_REVIEW, 0.01):
+        print(
+            json.dumps(
+                {"share": share, **figures(tried, tried.threshold(share))},
+                ensure_ascii=False,
+                indent=1,
+            )
+        )
+    if not only_try:
+        write(encoder, fit(vectors, material), material, tried)
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def write(encoder: Encoder, model: Model, material: Material, tried: Tried) -> None:
+    """The two files that are shipped."""
+    threshold = round(tried.threshold(FALSE_REVIEW), 2)
+    data = packed(replace(model, gate=gate(encoder, material)))
+    unpacked(data, threshold)
+    WEIGHTS.write_bytes(data)
+    known = {
+        "embedder": encoder.model_id,
+        "layers": list(LAYERS),
+        "windowing": "services/scanner/learned/windows.py: sentences, short lines, table cells",
+        "threshold": threshold,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "trained_on": {
+            "eval/data/scanner_train.jsonl": "own text, Apache-2.0",
+            "BIPIA attacks, clean documents": "MIT; tables CC BY-SA 4.0",
+            "deepset prompt-injections, harmless prompts": "Apache-2.0",
+            **{s.name: s.licence for s in SOURCES},
+        },
+        "documents": len(material.docs),
+        "orders": len(material.orders),
+        "held_out": {"false review": FALSE_REVIEW, **figures(tried, threshold)},
+    }
+    MANIFEST.write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,159 @@
+"""The learned layer without its real weights: what it reads of a document, and what it says."""
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from contracts.artifacts import HiddenText
+from services.scanner.learned.encoder import Floats, Ids
+from services.scanner.learned.layer import Layer, squeezed
+from services.scanner.learned.model import FEATURES, Document, Model, packed, unpacked
+
+WORDS = 3
+"""Tokens of the toy: 0 for any word, 1 for `order`, 2 for `about`."""
+
+
+def model(threshold: float = 0.0) -> Model:
+    """An order is a window with the word `order`: the first feature decides."""
+    size = len(FEATURES)
+    weights = np.zeros(size + size * (size + 1) // 2, np.float32)
+    weights[0] = 1
+    return Model(
+        scores=np.array([[0, 4, 0], [0, 0, 1]], np.float32),
+        scores_bias=np.array([-1, -1], np.float32),
+        places=np.zeros((1, 2), np.float32),
+        mean=np.zeros(size, np.float32),
+        scale=np.ones(size, np.float32),
+        weights=weights,
+        bias=0.0,
+        gate=np.array([0, 1, 0], np.float32),
+        threshold=threshold,
+    )
+
+
+class Toy:
+    """Counts words; remembers how many windows it was given."""
+
+    def __init__(self) -> None:
+        self.encoded = 0
+        self.inside = self.most_inside = 0
+
+    def tokens(self, texts: Sequence[str]) -> list[Ids]:
+        table = {"order": 1, "about": 2}
+        return [np.array([table.get(w, 0) for w in t.split()] or [0], np.int32) for t in texts]
+
+    def vectors(self, windows: Sequence[Ids]) -> Floats:
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        self.encoded += len(windows)
+        found = [np.bincount(w, minlength=WORDS).clip(max=1) for w in windows]
+        self.inside -= 1
+        return np.array(found, np.float32)
+
+    def word_scores(self, direction: Floats) -> Floats:
+        return direction
+
+
+def layer(most: int = 64) -> tuple[Layer, Toy]:
+    toy = Toy()
+    return Layer(toy, model(), most=most, threads=1), toy
+
+
+LINE = "plain words of a plain line\n"
+ORDER = "here comes an order to you\n"
+
+
+def said(text: str, found: Sequence[tuple[int | None, int, int]]) -> list[str]:
+    return [squeezed(text[start:end]) for _, start, end in found]
+
+
+def test_the_passage_is_the_window_in_the_text() -> None:
+    text = LINE * 3 + ORDER + LINE * 3
+    found, _ = layer()
+    assert said(text, found.passages(text)) == [ORDER.strip()]
+
+
+def test_a_text_without_an_order_has_no_passage() -> None:
+    assert layer()[0].passages(LINE * 20) == []
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "1 2 3", "…" * 1000])
+def test_a_text_without_words_has_no_passage(text: str) -> None:
+    assert layer()[0].passages(text) == []
+
+
+def test_a_passage_in_hidden_text_has_its_number() -> None:
+    hidden = (HiddenText(kind="metadata", text="a title"), HiddenText(kind="comment", text=ORDER))
+    assert layer()[0].passages(LINE * 3, hidden) == [(1, 0, len(ORDER))]
+
+
+def test_of_a_long_text_only_so_many_windows_are_encoded() -> None:
+    found, toy = layer(most=64)
+    found.passages(LINE * 5_000)
+    assert toy.encoded <= 64
+
+
+@pytest.mark.parametrize("at", [0, 1, 2_499, 4_999])
+def test_an_order_in_a_long_text_is_among_those_that_are_encoded(at: int) -> None:
+    found, _ = layer(most=64)
+    text = LINE * at + ORDER + LINE * (5_000 - at)
+    assert said(text, found.passages(text)) == [ORDER.strip()]
+
+
+def test_all_windows_of_a_short_text_are_encoded() -> None:
+    found, toy = layer(most=64)
+    found.passages(LINE * 64)
+    assert toy.encoded == 64
+
+
+def test_threads_take_turns() -> None:
+    found, toy = layer()
+    text = LINE * 30 + ORDER
+    results: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(len(found.passages(text)))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [1] * 8
+    assert toy.most_inside == 1
+
+
+def test_the_threshold_decides() -> None:
+    below = Layer(Toy(), model(threshold=3.5), most=64, threads=1)
+    assert below.passages(LINE + ORDER) == []
+
+
+def document(vectors: Floats) -> Document:
+    n = len(vectors)
+    return Document(
+        vectors, np.arange(n), n, np.ones(n, np.bool_), np.full(n, 20), np.ones(n, np.bool_)
+    )
+
+
+def test_a_document_of_one_window_has_finite_features() -> None:
+    rows, features = model().features(document(np.ones((1, WORDS), np.float32)))
+    assert rows.tolist() == [0]
+    assert np.isfinite(features).all()
+
+
+def test_vectors_without_a_direction_have_finite_features() -> None:
+    _, features = model().features(document(np.zeros((5, WORDS), np.float32)))
+    assert np.isfinite(features).all()
+
+
+def test_scores_are_rounded_so_that_the_last_bit_decides_nothing() -> None:
+    vectors = np.random.default_rng(0).random((40, WORDS)).astype(np.float32)
+    shaken = vectors * np.float32(1 + 1e-6)
+    assert model().judge(document(vectors)) == model().judge(document(shaken))
+
+
+def test_a_packed_model_is_the_same_again() -> None:
+    again = unpacked(packed(model()), 0.0)
+    assert packed(again) == packed(model())
+    vectors = np.eye(WORDS, dtype=np.float32)
+    assert again.judge(document(vectors)) == model().judge(document(vectors))
