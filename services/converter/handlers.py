@@ -106,7 +106,8 @@ async def _converted(
     try:
         cell.check(await blobs.size(text_sha256))
         async with blobs.local_path(text_sha256) as path:
-            await asyncio.to_thread(_check, path, text_sha256)
+            if not await asyncio.to_thread(_is_named, path, text_sha256):
+                raise Refusal("text-changed", "the stored text is not the one that was scanned")
             outcome = await cell.canonical(path, fallback)
         with outcome:
             if not outcome.size_bytes:
@@ -130,22 +131,19 @@ async def _converted(
     ]
 
 
-def _check(path: Path, name: str) -> None:
-    """What is converted is what was scanned.
-
-    Raises:
-        Refusal: `text-changed`.
-    """
+def _is_named(path: Path, name: str) -> bool:
+    """Has the file the bytes that its name says?"""
     with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != name:
-            raise Refusal("text-changed", "the stored text is not the one that was scanned")
+        return hashlib.file_digest(file, "sha256").hexdigest() == name
 
 
 async def _stored(blobs: Blobs, cell: Cell, sha256: str) -> ParsedDocument | None:
-    """A cached parse without its text; None if an erasure took it."""
+    """A cached parse without its text; None if an erasure took it, or somebody changed it."""
     try:
         cell.check(await blobs.size(sha256))
         async with blobs.local_path(sha256) as path:
+            if not await asyncio.to_thread(_is_named, path, sha256):
+                return None
             return await cell.recall(path)
     except FileNotFoundError:
         return None

@@ -13,6 +13,7 @@ from email.errors import MessageError
 from email.message import Message
 from email.parser import BytesHeaderParser, BytesParser
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Spa
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import EML
+from services.converter.parsing.hidden import is_sentence
 from services.converter.parsing.html import parse_html
 from services.converter.parsing.letter import MOST_FILES, Mail, Text, told_text
 from services.converter.parsing.literal import paragraph, plain_line, span
@@ -34,6 +36,8 @@ from services.converter.settings import ParseOptions
 _NAMED_FILES = 20
 _SHOWN = ("From", "To", "Cc", "Date")
 _HIDDEN = ("comments", "keywords", "thread-topic", "organization", "reply-to", "x-comment")
+_MOST_HEADS = 500
+_FOREWORD = re.compile(r"multi-?part message in MIME", re.IGNORECASE)
 _REPORTS = frozenset({
     "message/delivery-status", "message/disposition-notification", "message/feedback-report",
 })  # fmt: skip
@@ -229,11 +233,7 @@ def _first(data: bytes, options: ParseOptions) -> Mail:
     )
     if mail.date:
         mail.headers["Date"] = mail.date.isoformat()
-    mail.hidden = [
-        HiddenText(kind="metadata", text=text)
-        for name in _HIDDEN
-        if (text := _header(message, name))
-    ]
+    mail.hidden = [HiddenText(kind="metadata", text=text) for text in _told(message)]
     leaves = list(_leaves(_with_parts(message, data), options.max_depth))
     pages = [_page(part) for part, _ in leaves if _is_body(part, "text/html")]
     inline = {cid.strip("<>") for page in pages for cid in _CID.findall(page.decode("latin-1"))}
@@ -251,6 +251,17 @@ def _first(data: bytes, options: ParseOptions) -> Mail:
     if pictures:
         mail.warnings.append(f"{pictures} pictures inside the text were left out")
     return mail
+
+
+def _told(message: Any) -> Iterator[str]:
+    """What a mail says where programs do not show it: in heads, and before and behind its parts."""
+    yield from filter(None, (_header(message, name) for name in _HIDDEN))
+    others = (name for name in message if name.lower().startswith("x-"))
+    heads = [_header(message, name) for name in islice(dict.fromkeys(others), _MOST_HEADS)]
+    for part in islice(message.walk(), _MOST_HEADS):
+        heads += [_header(part, "Content-Description"), part.preamble or "", part.epilogue or ""]
+    # Nearly all mails with parts begin with a word to programs that know none.
+    yield from (text for text in heads if is_sentence(text) and not _FOREWORD.search(text))
 
 
 def _with_parts(message: Any, data: bytes) -> Any:

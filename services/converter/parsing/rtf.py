@@ -12,11 +12,12 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import RTF
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, is_sentence
 from services.converter.parsing.literal import paragraph, plain_line, raised, span
 from services.converter.parsing.looks import (
     STRUCK,
@@ -41,6 +42,7 @@ from services.converter.parsing.rtf_tables import (
     SKIPPED,
     WHOLE,
 )
+from services.converter.parsing.rtf_unseen import unreadable
 from services.converter.parsing.table_text import styled_row, table_row, table_rule
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -53,8 +55,8 @@ _NUMBER_MARK = re.compile(r"(\d{1,9})[.)]?")
 _MOST_GROUPS = 2000
 _MOST_CELLS = 500
 _MOST_NOTES = 10_000
-_TINY_HALF_POINTS = 4
-_PALE = 232
+_FAR_LEFT, _FAR_RIGHT = -4000, 30_000
+"""Twips: where no page is."""
 _OURS = 0xFFFE
 """Signs of notes and links, which no text may hold."""
 _NOTE = re.compile("\ufffe(\\d+)\uffff")
@@ -74,6 +76,9 @@ class _State:
     deleted: bool = False
     color: int = 0
     painted: bool = False
+    ground: int = 0
+    width: int = 100
+    lift: int = 0
     size: int = 24
     style: int = 0
     outline: int | None = None
@@ -233,6 +238,7 @@ class _Reader:
             case "fldinst":
                 found = _HYPERLINK.search(text)
                 self._address = found[1] if found else ""
+                self.hidden.add("attribute", "" if found or not is_sentence(text) else text)
             case "annotation":
                 self.hidden.add("comment", text)
             case "header":
@@ -280,6 +286,7 @@ class _Reader:
     def _character_look(self) -> None:
         self._state.hidden = self._state.deleted = self._state.painted = False
         self._state.color, self._state.size = 0, 24
+        self._state.ground, self._state.width, self._state.lift = 0, 100, 0
         self._state.bold = self._state.italic = self._state.struck = False
         self._state.raised = False
 
@@ -331,6 +338,8 @@ class _Reader:
             state.unicode_skip = max(0, min(value, 10))
         elif word == "cellx":
             self._cell_edge(value)
+        elif word in {"shpleft", "shptop"} and not _FAR_LEFT < value < _FAR_RIGHT:
+            state.hidden = True
         elif word == "ilvl":
             state.level = max(0, min(value, 8))
         elif word in _COLORS and state.target == "colors":
@@ -408,7 +417,7 @@ class _Reader:
             self._end_colors(text.count(";"))
             return
         text = raised(text) if self._state.raised else text
-        kind = self._unseen() if self._state.target == "body" else None
+        kind = self._unseen() if self._state.target in {"body", "shptxt", "footnote"} else None
         if kind:
             self.hidden.add(kind, text)
         else:
@@ -429,11 +438,16 @@ class _Reader:
             return "tracked-change"
         if state.hidden:
             return "invisible-style"
-        if 0 < state.size <= _TINY_HALF_POINTS:
-            return "zero-size"
-        own = self._colors[state.color] if 0 <= state.color < len(self._colors) else None
-        pale = own is not None and all(part >= _PALE for part in own)
-        return "background-colour" if pale and not state.painted and not state.in_table else None
+        own, behind = self._colour(state.color), self._colour(state.ground)
+        # In tables what is not told may have any colour.
+        unknown = (
+            state.painted or (state.in_table and not behind) or bool(state.ground and not behind)
+        )
+        colours = None if unknown or own is None else (own, behind or [255, 255, 255])
+        return unreadable(state.size, state.width, state.lift, colours)
+
+    def _colour(self, index: int) -> list[int] | None:
+        return self._colors[index] if 0 <= index < len(self._colors) else None
 
     def _name_style(self, name: str) -> None:
         name = name.strip().rstrip(";")
@@ -556,13 +570,14 @@ _COLORS = ("red", "green", "blue")
 _DAYS = frozenset({"yr", "mo", "dy"})
 _NUMBERS = {
     "f": "font", "deff": "font", "cf": "color", "fs": "size", "s": "style",
-    "outlinelevel": "outline",
+    "outlinelevel": "outline", "cb": "ground", "chcbpat": "ground", "highlight": "ground",
+    "charscalex": "width", "up": "lift",
 }  # fmt: skip
 _SWITCHES = {
     "b": "bold", "i": "italic", "strike": "struck", "striked": "struck",
     "super": "raised",
-    "v": "hidden", "deleted": "deleted", "cb": "painted", "chcbpat": "painted",
-    "highlight": "painted", "cbpat": "painted", "clcbpat": "painted",
+    "v": "hidden", "webhidden": "hidden", "deleted": "deleted", "cbpat": "painted",
+    "clcbpat": "painted",
 }  # fmt: skip
 _LAYOUT: dict[str, Callable[[_Reader], None]] = {
     "par": _Reader._end_paragraph,
