@@ -65,14 +65,24 @@ class Blobs:
             self._store = LocalStore(self._root)
 
     async def put(self, data: bytes) -> str:
-        """Store bytes; returns their SHA-256."""
+        """Store bytes; returns their SHA-256. What stands under the name and is not them goes."""
         name = sha256(data)
-        if not await self.exists(name):
+        if not await self._holds(name, data):
             temporary = f"tmp/{uuid4().hex}"
             with _transient():
                 await obstore.put_async(self._store, temporary, data)
                 await self._publish(temporary, name)
         return name
+
+    async def _holds(self, name: str, data: bytes) -> bool:
+        """Is the blob there? Somebody may have changed it: a small one is read, of a large one the
+        size is compared."""
+        try:
+            if await self.size(name) != len(data):
+                return False
+            return len(data) > PIECE_BYTES or await self.get(name) == data
+        except FileNotFoundError:
+            return False
 
     async def put_parts(self, parts: Iterable[bytes]) -> str:
         """Store bytes that come in parts, without ever holding them all; returns their SHA-256.

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,3 +92,35 @@ async def model_server(script: Script | None = None) -> AsyncIterator[ModelServe
         yield server
     finally:
         listening.close()
+
+
+@contextmanager
+def model_in_thread(script: Script) -> Iterator[str]:
+    """Its address, while it runs in a thread of its own."""
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    found: list[str] = []
+
+    async def run() -> None:
+        async with model_server(script) as server:
+            found.append(server.url)
+            ready.set()
+            await asyncio.Event().wait()
+
+    task = loop.create_task(run())
+
+    def work() -> None:
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    ready.wait(30)
+    try:
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(10)

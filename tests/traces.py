@@ -16,6 +16,8 @@ _GZIP = re.compile(rb"\x1f\x8b\x08")
 _ASCII85 = re.compile(rb"stream\r?\n([!-uz\s]+)~>")
 _MOST = 1 << 22
 _DEPTH = 4
+_OURS = frozenset({"postgres", "nats", "qdrant", "vectors", "logs", "run"})
+"""Folders whose files servers write in a form of their own, none of it packed by deflate."""
 
 
 def forms_of(word: str) -> "re.Pattern[bytes]":
@@ -63,14 +65,14 @@ def _inside(data: bytes) -> Iterator[bytes]:
 
 
 def in_files(root: Path, forms: "re.Pattern[bytes]") -> list[str]:
-    """Files below `root` that hold it; packed bytes are opened, but for those of Postgres."""
+    """Files below `root` that hold it; packed bytes are opened where files of strangers may lie."""
     found = []
     for path in sorted(root.rglob("*")):
         try:
             data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         except FileNotFoundError:  # it went while we looked
             continue
-        depth = 0 if "postgres" in path.relative_to(root).parts else _DEPTH
+        depth = 0 if path.relative_to(root).parts[0] in _OURS else _DEPTH
         if forms.search(str(path).encode()) or in_bytes(data, forms, depth):
             found.append(str(path.relative_to(root)))
     return found

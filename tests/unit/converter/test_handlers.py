@@ -180,6 +180,18 @@ async def test_a_cached_parse_that_was_erased_is_made_again() -> None:
     assert event.parsed_sha256 in blobs.content
 
 
+async def test_a_cached_parse_that_somebody_changed_is_made_again() -> None:
+    blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
+    (first,) = await receive(cell, blobs, cache)
+    assert isinstance(first, Parsed)
+    good = blobs.content[first.parsed_sha256]
+    blobs.content[first.parsed_sha256] = good.replace(b"Der", b"Das")
+    (event,) = await receive(cell, blobs, cache)
+    assert cell.parses == 2
+    assert isinstance(event, Parsed)
+    assert blobs.content[event.parsed_sha256] == good
+
+
 async def test_another_language_policy_is_another_cache_entry() -> None:
     blobs, cache, cell = SourceBlobs(), MemoryCache(), ScriptedCell()
     await receive(cell, blobs, cache)

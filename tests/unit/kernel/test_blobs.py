@@ -178,3 +178,14 @@ async def test_a_parse_is_remembered_until_it_is_dropped(kind: str, database: st
     assert sorted(await cache.drop("s")) == ["b", "c"]
     assert await cache.get("s", "p", "o") is None
     db.terminate()
+
+
+@pytest.mark.parametrize("wrong", [b"", b"other", b"the bytex", b"the bytes and more"])
+async def test_what_was_changed_in_the_store_is_set_right_by_storing_it_again(
+    tmp_path: Path, wrong: bytes
+) -> None:
+    folder = Blobs(str(tmp_path))
+    name = await folder.put(b"the bytes")
+    (tmp_path / name[:2] / name[2:4] / name).write_bytes(wrong)
+    assert await folder.put(b"the bytes") == name
+    assert await folder.get(name) == b"the bytes"
