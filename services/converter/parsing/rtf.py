@@ -438,8 +438,8 @@ class _Reader:
             return "tracked-change"
         if state.hidden:
             return "invisible-style"
-        own, behind = self._colour(state.color), self._colour(state.ground)
-        # In tables what is not told may have any colour.
+        own = self._colour(state.color)
+        behind = self._colour(state.ground) if state.ground else None
         unknown = (
             state.painted or (state.in_table and not behind) or bool(state.ground and not behind)
         )

@@ -364,6 +364,11 @@ def test_what_people_read_in_a_rich_text(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, rich(text), RTF) == (True, set())
 
 
+def test_the_first_colour_of_a_rich_text_may_be_black(tmp_path: Path) -> None:
+    data = rich(rf"{{\cf0 {ORDER}}}").replace(b"colortbl;", rb"colortbl\red0\green0\blue0;")
+    assert found(tmp_path, data, RTF) == (True, set())
+
+
 def rich(text: str) -> bytes:
     colours = r"{\colortbl;\red255\green255\blue255;\red17\green34\blue51;}"
     return rf"{{\rtf1\ansi{colours}An ordinary paragraph.\par {text}\par}}".encode()
