@@ -6,18 +6,26 @@ import html
 import quopri
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from services.scanner.normalise import Place, has_strange_characters, regions
+from services.scanner.normalise import (
+    ZERO_WIDTH,
+    Mapped,
+    Place,
+    has_strange_characters,
+    regions,
+    strange_regions,
+)
 
 MAX_DEPTH = 4
 MAX_BYTES = 8_000_000
 """Decoded bytes of one document beyond its own size, all layers together: a bound on nesting."""
 
 _SHORTEST = 8  # decoded characters; nothing can be ordered in fewer
+_SHORT_PIECE = 200  # characters of an encoded run; longer pieces are read by themselves
 _INFLATED = 1_000_000
 _TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 _HEAD = 40  # characters of an encoded run that show whether it is text
@@ -70,7 +78,17 @@ def decoded(text: str) -> Iterator[Decoded]:
 
     The last one has no text if something was left undecoded: too deep, or too much.
     """
-    yield from _layers(text, MAX_DEPTH, _Budget(MAX_BYTES + len(text)))
+    budget = _Budget(MAX_BYTES + len(text))
+    yield from _layers(text, MAX_DEPTH, budget)
+    if has_strange_characters(text):
+        # What is between the letters of an encoded run would cut it into pieces.
+        for low, high in strange_regions(text, _SHORT_PIECE):
+            view = Mapped.of(text[low:high], low).replace(_INVISIBLE, "")
+            for passage in _layers(view.text, MAX_DEPTH, budget):
+                yield replace(passage, span=view.span(*passage.span))
+
+
+_INVISIBLE = re.compile(rf"[{ZERO_WIDTH}\U000e0100-\U000e01ef\ufe00-\ufe0f]+")
 
 
 class _Budget:
@@ -178,7 +196,7 @@ def _text_in(data: bytes) -> Iterator[str]:
     if len(data) < _SHORTEST:
         return
     try:
-        whole = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+        whole = data.decode(_charset(data))
     except UnicodeDecodeError:
         whole = _one_byte_cyrillic(data)
     if whole and sum(not c.isprintable() and not c.isspace() for c in whole[:400]) < 20:
@@ -186,6 +204,17 @@ def _text_in(data: bytes) -> Iterator[str]:
         return
     for run in _READABLE.findall(data.replace(b"\0", b"")):
         yield run.decode("utf-8", "replace")
+
+
+def _charset(data: bytes) -> str:
+    """UTF-16 if a mark says so or every other byte is that of Latin or Cyrillic letters."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        half = data[first:200:2]
+        if len(half) - len(half.translate(None, b"\0\4")) > 0.9 * len(half):
+            return name
+    return "utf-8"
 
 
 def _one_byte_cyrillic(data: bytes) -> str:
@@ -210,7 +239,9 @@ def _inflate(data: bytes) -> tuple[bytes, bool]:
 
 
 def _base64(found: str) -> Iterator[bytes]:
-    packed = _NOT_BASE64.sub("", found).translate(_URL_SAFE).rstrip("=")
+    packed = _NOT_BASE64.sub("", _JOINS.sub("", found)).translate(_URL_SAFE)
+    if _mostly_text(_unpacked(packed[::-1][:_HEAD])):
+        yield _unpacked(packed[::-1])
     for skip in range(4):
         piece = packed[skip:]
         if skip and not _mostly_text(_unpacked(piece[:_HEAD])):
@@ -221,6 +252,7 @@ def _base64(found: str) -> Iterator[bytes]:
             return
 
 
+_JOINS = re.compile(r"[\"'][^A-Za-z0-9]*[\"']")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
 _URL_SAFE = str.maketrans("-_", "+/")
 
@@ -261,8 +293,15 @@ def _hex(found: str) -> Iterator[bytes]:
     yield bytes.fromhex(digits[: len(digits) // 2 * 2])
 
 
-def _numbers(found: str) -> Iterator[str]:
-    yield from _characters(int(n) for n in re.findall(r"\d+", found))
+def _numbers(found: str) -> Iterator[bytes | str]:
+    codes = [int(n) for n in re.findall(r"\d+", found)]
+    if all(c in _WRITTEN for c in codes):
+        yield "".join(map(chr, codes))
+    if max(codes) in range(128, 256):
+        yield bytes(codes)
+
+
+_WRITTEN = frozenset((9, 10, 13, *range(32, 127), *range(0xA0, 0x180), *range(0x400, 0x460)))
 
 
 def _octal(found: str) -> Iterator[bytes]:
@@ -271,10 +310,10 @@ def _octal(found: str) -> Iterator[bytes]:
         yield bytes(codes)
 
 
-def _characters(codes: Iterable[int]) -> Iterator[str]:
-    known = list(codes)
-    if all(32 <= c < 127 or c in (9, 10, 13) or 0x400 <= c < 0x460 for c in known):
-        yield "".join(map(chr, known))
+def _hex_dump(found: str) -> Iterator[bytes]:
+    """Rows of an address, bytes in hexadecimal and, after two blanks, what they show."""
+    rows = (re.match(r"\s*[0-9A-Fa-f]+:?\s+((?:[0-9A-Fa-f]{2} ?)+)", r) for r in found.split("\n"))
+    yield bytes.fromhex("".join(row.group(1) for row in rows if row))
 
 
 def _binary(found: str) -> Iterator[bytes]:
@@ -302,8 +341,10 @@ def _escapes(found: str) -> Iterator[str]:
     yield _ESCAPED.sub(character, found)
 
 
+_HEX = "[0-9a-fA-F]"
 _ESCAPED = re.compile(
-    r"\\[uU]\{?([0-9a-fA-F]{4,6})\}?|U\+([0-9a-fA-F]{4,6})\s?|\\x([0-9a-fA-F]{2})"
+    rf"\\[uUx]\{{({_HEX}{{1,6}})\}}|[\\%]u({_HEX}{{4}})|\\U({_HEX}{{8}})|\\(00{_HEX}{{4}}) ?"
+    rf"|U\+({_HEX}{{4,6}})\s?|\\x({_HEX}{{2}})"
 )
 
 
@@ -357,7 +398,7 @@ _RUN = re.compile(
 _WORDY = re.compile(
     r"(?:[A-Z]?[a-z]{3,}+|[A-Z]{2,}+(?![a-z])|[a-z]{1,2}+(?![A-Z0-9])|[-/_+=\s>#|*])*+"
 )
-_GROUP = r"(?:\\x|0x|0b)?[0-9A-Fa-f]{2,8}[\s,;:\\-]{1,2}"
+_GROUP = r"[0\\]?[xb]?[0-9A-Fa-f]{2,8}[\s,;:\\-]{1,2}"
 _GROUPS_AHEAD = re.compile(rf"(?:{_GROUP}){{7}}|(?:[A-Za-z0-9+/]{{4}}[ ]){{6}}|\\[x0-7]")
 _GROUPS = re.compile(
     rf"[\s,;:\\-](?=(?:{_GROUP}){{7}}|x[0-9A-Fa-f]{{2}}\\x"
@@ -383,6 +424,12 @@ _IN_RUNS = (
 _GROUPED = (
     _scheme(
         "groups",
+        "hex dump",
+        r"(?:[0-9A-Fa-f]{4,8}:?[ ]{1,2}(?:[0-9A-Fa-f]{2,4}[ ]{1,2}){4}[^\n]*(?:\n[ ]*|\Z)){2,}+",
+        _hex_dump,
+    ),
+    _scheme(
+        "groups",
         "hex",
         r"(?<![0-9A-Za-z])(?:\\x|0x)?[0-9A-Fa-f]{2}"
         r"(?:(?:[ \t\n:,;-]{1,2}(?:\\x|0x)?|\\x|0x)[0-9A-Fa-f]{2}){7,}+",
@@ -405,7 +452,14 @@ SCHEMES: tuple[Scheme, ...] = (
         "rare", "morse", r"(?<![.·•−–_-])(?:[.·•−–_-]{1,6}(?:[ ]{1,3}/?[ ]{0,2}|/)){14,}+", _morse
     ),
     _scheme("escape", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
-    _scheme("escape", "escapes", r"\\(?:[uU]\{?[0-9a-fA-F]{4,6}\}?|x[0-9a-fA-F]{2})", _escapes, 60),
+    _scheme(
+        "escape",
+        "escapes",
+        rf"\\(?:[uUx]\{{{_HEX}{{1,6}}\}}|u{_HEX}{{4}}|U{_HEX}{{8}}|00{_HEX}{{4}}|x{_HEX}{{2}})",
+        _escapes,
+        60,
+    ),
+    _scheme("percent", "escapes", rf"%u{_HEX}{{4}}", _escapes, 60),
     _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
     _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
     _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
@@ -413,7 +467,8 @@ SCHEMES: tuple[Scheme, ...] = (
     _scheme(
         "ampersand",
         "entities",
-        r"&(?!(?:quot|apos|copy|mdash|ndash|hellip|amp(?!;#?\w{1,8};));)#?\w{1,8};",
+        r"&(?:#x?[0-9a-fA-F]{2,7}"
+        r"|(?!(?:quot|apos|copy|mdash|ndash|hellip|amp(?!;#?\w{1,8};));)#?\w{1,8};)",
         _entities,
         60,
     ),

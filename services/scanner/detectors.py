@@ -12,6 +12,9 @@ Span = tuple[int, int]
 
 _RTL = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RTL_LETTER = re.compile(f"[{_RTL}]")
+NEARBY = 400
+"""Characters around an invisible one that its detectors look at."""
+
 _LTR_LETTER = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]")
 _OVERRIDE = re.compile(r"[\u202d\u202e]")
 _EMBEDDING = re.compile(r"[\u202b\u2067]")
@@ -97,6 +100,8 @@ _WORD = re.compile(r"\w{1,60}")
 
 def lookalikes(text: str) -> Iterator[Span]:
     """Words mostly of Latin letters in which some are replaced by look-alikes of other scripts."""
+    if text.isascii() or not _FOREIGN.search(text):
+        return
     done = 0
     for seam in _SEAM.finditer(text):
         start = seam.start()
@@ -258,7 +263,14 @@ def stuffed_words(text: str) -> Iterator[Span]:
     """One longer word is more than a seventh of all longer words."""
     if len(text) < _LONG:
         return
-    words = re.findall(rf"{LETTER}{{5,}}", text[:_SAMPLE].lower())
+    sample = text[:_SAMPLE].lower()
+    # Cheap, and most texts have no longer word nearly so often, whatever marks stand at it.
+    tokens = sample.split()
+    least = max(10, len(tokens) // 52)
+    often = Counter(tokens).most_common(60)
+    if not any(count >= least and len(word) >= 5 for word, count in often):
+        return
+    words = re.findall(rf"{LETTER}{{5,}}", sample)
     if not words:
         return
     word, count = Counter(words).most_common(1)[0]

@@ -5,12 +5,10 @@ words of phrases are found at once; a phrase is tried only where one of its firs
 within reach of one of its anchors.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import ahocorasick
 
@@ -18,6 +16,7 @@ STEM = 4
 """Letters by which a word that goes on is looked up."""
 
 _SHORT = 3  # letters of a word that stands inside too many others
+_LONG = 7  # letters of a word that hardly is part of another
 _TAGS = 400  # characters that markup between the words of a phrase may take
 
 
@@ -40,29 +39,25 @@ class Anchored(Protocol):
 P = TypeVar("P", bound=Anchored)
 
 
-@cache
-def _any_of(words: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, words))})(?![^\W_])")
-
-
 @dataclass(slots=True)
 class _Anchor(Generic[P]):
     """The phrases that hold a word, by their first words."""
 
     reach: int = 0
     openings: dict[str, list[P]] = field(default_factory=dict)
-    short: re.Pattern[str] | None = None
-    """Finds those of its openings that are too short to be looked for everywhere."""
+    short: set[str] = field(default_factory=set)
+    """Those of its openings that are too short to be looked for everywhere."""
 
     def add(self, phrase: P) -> None:
         self.reach = max(self.reach, phrase.reach)
         for opening in phrase.openings:
             self.openings.setdefault(opening, []).append(phrase)
+            if len(opening) <= _SHORT:
+                self.short.add(opening)
 
-    def close(self) -> None:
-        short = sorted(opening for opening in self.openings if len(opening) <= _SHORT)
-        if short:
-            self.short = _any_of(tuple(short))
+
+_Meaning: TypeAlias = tuple[str, _Anchor[P] | None] | None
+_Row: TypeAlias = tuple[int, tuple[int, ...], _Meaning[P], _Meaning[P], tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -77,19 +72,11 @@ class _Entry(Generic[P]):
     stem_opening: str = ""
     signs: list[int] = field(default_factory=list)
 
-
-@dataclass(slots=True)
-class _Seen(Generic[P]):
-    """Anchors and first words of phrases in a text."""
-
-    anchors: list[tuple[int, int, _Anchor[P]]]
-    openings: list[tuple[int, str]]
-
-    def note(self, start: int, end: int, opening: str, anchor: _Anchor[P] | None) -> None:
-        if opening:
-            self.openings.append((start, opening))
-        if anchor is not None:
-            self.anchors.append((start, end, anchor))
+    def row(self) -> _Row[P]:
+        """What `Lexicon.look` reads: it does so for every second word of a text."""
+        beginning = (self.stem_opening, self.stem) if self.stem_opening or self.stem else None
+        whole = (self.opening, self.word) if self.opening or self.word else None
+        return self.length, tuple(self.signs), beginning, whole, tuple(self.signals)
 
 
 @dataclass(slots=True)
@@ -97,12 +84,14 @@ class Look(Generic[P]):
     """What may be in a text.
 
     `phrases`: each with the place of its first word, in no order. `signs`: by number, where the
-    strings of an expression stand. `signals`: by name, where the words of one stand.
+    strings of an expression stand. `signals`: by name, where the words of one stand. `inner`:
+    where a long word stands in the middle of a longer one.
     """
 
     phrases: list[tuple[P, int]]
     signs: dict[int, list[tuple[int, int]]]
     signals: dict[str, list[tuple[int, int]]]
+    inner: list[int]
 
 
 class Lexicon(Generic[P]):
@@ -127,7 +116,6 @@ class Lexicon(Generic[P]):
         self._stems: set[str] = set()
         for phrase in phrases:
             self._add(phrase)
-        self._close()
         for number, strings in (signs or {}).items():
             for string in filter(None, strings):
                 self._entry(string).signs.append(number)
@@ -138,7 +126,7 @@ class Lexicon(Generic[P]):
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
         self._automaton = ahocorasick.Automaton()
         for string, entry in self._entries.items():
-            self._automaton.add_word(string, entry)
+            self._automaton.add_word(string, entry.row())
         if self._entries:
             self._automaton.make_automaton()
 
@@ -160,11 +148,6 @@ class Lexicon(Generic[P]):
                 entry.word = entry.word or _Anchor()
                 entry.word.add(phrase)
 
-    def _close(self) -> None:
-        for entry in self._entries.values():
-            for anchor in filter(None, (entry.word, entry.stem)):
-                anchor.close()
-
     def knows(self, word: str) -> bool:
         """Is it a word of the vocabulary?"""
         return word in self._words or any(
@@ -173,48 +156,80 @@ class Lexicon(Generic[P]):
 
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""
-        found: Look[P] = Look([], {}, {})
-        seen: _Seen[P] = _Seen([], [])
-        for last, entry in self._automaton.iter(text) if self._entries else ():
+        found: Look[P] = Look([], {}, {}, [])
+        seen: list[tuple[int, int, tuple[str, _Anchor[P] | None]]] = []
+        for last, (length, signs, beginning, whole, names) in self._found(text):
             end = last + 1
-            start = end - entry.length
-            for number in entry.signs:
+            start = end - length
+            for number in signs:
                 found.signs.setdefault(number, []).append((start, end))
             if start and text[start - 1].isalnum():
+                if length >= _LONG:
+                    found.inner.append(start)
                 continue
-            seen.note(start, end, entry.stem_opening, entry.stem)
-            if not text[end : end + 1].isalnum():
-                seen.note(start, end, entry.opening, entry.word)
-                for name in entry.signals:
+            if beginning is not None:
+                seen.append((start, end, beginning))
+            if (whole is not None or names) and not text[end : end + 1].isalnum():
+                if whole is not None:
+                    seen.append((start, end, whole))
+                for name in names:
                     found.signals.setdefault(name, []).append((start, end))
-        if seen.anchors:
-            found.phrases = list(_opened(text, seen))
+        found.phrases = list(_opened(text, seen))
         return found
+
+    def _found(self, text: str) -> Iterator[tuple[int, _Row[P]]]:
+        return self._automaton.iter(text) if self._entries else iter(())
 
     def inside(self, text: str) -> set[P]:
         """The phrases whose anchors are in a text without gaps between its words."""
         found: set[P] = set()
-        for _, entry in self._automaton.iter(text) if self._entries else ():
-            for anchor in (entry.word, entry.stem):
+        for _, (_, _, beginning, whole, _) in self._found(text):
+            for _, anchor in filter(None, (beginning, whole)):
                 if anchor is not None:
                     found.update(*anchor.openings.values())
         return found
 
 
-def _opened(text: str, seen: _Seen[P]) -> Iterator[tuple[P, int]]:
+def _opened(
+    text: str, seen: Sequence[tuple[int, int, tuple[str, _Anchor[P] | None]]]
+) -> Iterator[tuple[P, int]]:
     """The phrases with an anchor that one of their openings is in reach of; each pair once."""
-    openings = sorted(seen.openings)
+    places, openings = _openings(seen)
     tried: set[tuple[int, int]] = set()
-    for start, end, anchor in seen.anchors:
+    for start, end, (_, anchor) in seen:
+        if anchor is None:
+            continue
         low = _reached(text, start, end, anchor.reach)
-        near = openings[bisect_left(openings, (low, "")) : bisect_left(openings, (end, ""))]
-        if anchor.short is not None:
-            near += [(m.start(), m.group()) for m in anchor.short.finditer(text, low, end)]
+        wanted = anchor.openings
+        near = []
+        for i in range(bisect_left(places, low), bisect_left(places, end)):
+            if openings[i] in wanted:
+                near.append((places[i], openings[i]))
+        for opening in anchor.short:
+            near += [(at, opening) for at in _places(text, opening, low, end)]
         for at, opening in near:
-            for phrase in anchor.openings.get(opening, ()):
+            for phrase in wanted[opening]:
                 if (key := (id(phrase), at)) not in tried:
                     tried.add(key)
                     yield phrase, at
+
+
+def _openings(
+    seen: Sequence[tuple[int, int, tuple[str, _Anchor[P] | None]]],
+) -> tuple[list[int], list[str]]:
+    """Where first words of phrases stand, in ascending order, and which."""
+    found = sorted((start, opening) for start, _, (opening, _) in seen if opening)
+    return [start for start, _ in found], [opening for _, opening in found]
+
+
+def _places(text: str, word: str, low: int, high: int) -> Iterator[int]:
+    """Where a word stands in a part of a text."""
+    at = text.find(word, low, high)
+    while at >= 0:
+        end = at + len(word)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            yield at
+        at = text.find(word, end, high)
 
 
 def _reached(text: str, start: int, end: int, reach: int) -> int:

@@ -7,13 +7,14 @@ from itertools import islice
 
 from contracts.events import Severity
 from services.scanner.decode import Decoded, decoded
-from services.scanner.detectors import DETECTORS, STRANGE
+from services.scanner.detectors import DETECTORS, NEARBY, STRANGE
 from services.scanner.normalise import (
     Mapped,
     Place,
     around,
     fold,
     has_strange_characters,
+    strange_regions,
     unescaped,
 )
 from services.scanner.readings import Reading, readings, squeezed
@@ -60,14 +61,20 @@ class Hit:
 
 def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     """Everything that the rules of visible text find, in no order; some of it more than once."""
-    strange = has_strange_characters(text)
-    for rule in ruleset.rules.values():
-        if rule.detector and (strange or rule.detector not in STRANGE):
-            spans = islice(DETECTORS[rule.detector](text), MAX_HITS)
-            yield from (Hit(rule, rule.severity, *span) for span in spans)
+    strange = list(strange_regions(text, NEARBY)) if has_strange_characters(text) else []
+    for rule in ruleset.detectors:
+        places = strange if rule.detector in STRANGE else [(0, len(text))]
+        spans = islice(_detected(rule.detector or "", text, places), MAX_HITS)
+        yield from (Hit(rule, rule.severity, *span) for span in spans)
     yield from _windows(text, ruleset)
     for passage in decoded(text):
         yield from _decoded_hits(passage, ruleset)
+
+
+def _detected(name: str, text: str, places: Sequence[Place]) -> Iterator[Place]:
+    for low, high in places:
+        for start, end in DETECTORS[name](text[low:high]):
+            yield start + low, end + low
 
 
 def said_unseen(text: str, start: int, ruleset: Ruleset) -> Iterator[Hit]:
@@ -120,7 +127,7 @@ def _window_hits(raw: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
     yield from _expressions(view, look.signs, ruleset)
     for reading in readings(raw, view, look.signals, lexicon.knows):
         yield from _reading_hits(reading, ruleset)
-    for word in squeezed(view):
+    for word in squeezed(view, look.inner):
         yield from _squeezed(word, ruleset)
 
 

@@ -17,6 +17,7 @@ _HANGUL_FILLERS = "\u115f\u1160\u3164\uffa0"
 _WHITESPACE = dict.fromkeys("\t\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029", " ") | {"\r": "\n"}
 _PUNCTUATION = dict.fromkeys("‘’‚‛′ʼ`´", "'") | dict.fromkeys("“”„‟«»″", '"')
 _PUNCTUATION |= dict.fromkeys("‐‑‒–—―−", "-") | {"：": ":", "∕": "/", "⁄": "/"}
+_PUNCTUATION |= dict.fromkeys("·•∙‧・･⋅●", ".") | dict.fromkeys("¦∣│┃", "|")
 _STROKES = {"đ": "d", "ł": "l", "ø": "o", "ı": "i", "ħ": "h", "ŧ": "t", "ɡ": "g", "ɑ": "a"}
 _STROKES |= dict(
     zip("ƀɓɖɗƒɠɨɩʝƙƚɫɱɲŋɵƥɍʂƭʈʉʋⱳɏƴȥʐɇꞇ", "bbddfgiijkllmnnoprsttuvwyyzzet", strict=True)
@@ -249,6 +250,11 @@ def around(spans: Iterable[Place], size: int, margin: int = _MARGIN) -> Iterator
 _STRANGE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
+
+
+def strange_regions(text: str, margin: int) -> Iterator[Place]:
+    """The neighbourhoods of such characters."""
+    return regions(text, _STRANGE, margin)
 
 
 def has_strange_characters(text: str) -> bool:

@@ -83,9 +83,10 @@ _LEET = re.compile(
 )
 _LEET_MARKS = frozenset("@$!|+(€¡")
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+")
-_GAPS = r"[\W_]{1,6}[^\W_]"
-_ALONE = re.compile(rf"[\W_](?=[^\W_]{_GAPS}{_GAPS}{_GAPS}{_GAPS}[\W_])")
+_SHAPE = bytes(97 if chr(c).isalnum() or chr(c) == "?" else 32 for c in range(256))
+_ALONE = re.compile(rb" (?=a {1,6}a {1,6}a {1,6}a {1,6}a )")
 _NARROW_GAP = re.compile(r"(?<=[^\W_])(?:[ ]|[.,*_|/·•-]|[ ]?[.,*_|/·•-][ ]?)(?=[^\W_](?![^\W_]))")
+_LONG_WORD = 22  # letters; four words without gaps have them
 _NOT_LETTER = re.compile(r"[\W_]+")
 _INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
 _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
@@ -103,7 +104,6 @@ _LINK_MARKS = re.compile(
 _INVISIBLE = re.compile(rf"(?<=\w)[{ZERO_WIDTH}\U000e0000-\U000e007f]+(?=\w)")
 _ERASED = re.compile(r"[^\x08\x7f][\x08\x7f]")
 _BIDI_RUN = re.compile(r"(?<=[\u202d\u202e])[^\u202a-\u202e\n]{2,400}")
-_LONGEST_WORD = 40
 
 
 def readings(raw: Mapped, view: Mapped, places: Places, knows: Knows) -> Iterator[Reading]:
@@ -157,13 +157,11 @@ def _hiding(
             yield start, end
 
 
-def _word_around(text: str, at: int, marks: Iterable[str]) -> Place:
+def _word_around(text: str, at: int, marks: Iterable[str], longest: int = 40) -> Place:
     start = end = at
-    while start > 0 and at - start < _LONGEST_WORD and _in_word(text[start - 1], marks):
+    while start > 0 and at - start < longest and _in_word(text[start - 1], marks):
         start -= 1
-    while (
-        end < len(text) and end - at < _LONGEST_WORD and (end == at or _in_word(text[end], marks))
-    ):
+    while end < len(text) and end - at < longest and (end == at or _in_word(text[end], marks)):
         end += 1
     return start, end
 
@@ -181,7 +179,7 @@ def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
         plain = view.replace(_LINK_MARKS, "")
         if len(plain.text) != len(text):
             yield plain
-    for low, high in around((m.span() for m in _spaced(text)), len(text), 0):
+    for low, high in around((m.span() for m in spaced(text)), len(text), 0):
         yield view.cut(low, high).replace(_NARROW_GAP, "")
 
 
@@ -198,18 +196,29 @@ def _glued(text: str, knows: Knows) -> Iterator[Place]:
                 yield whole.span()
 
 
-def squeezed(view: Mapped) -> Iterator[Mapped]:
-    """Words typed with gaps between their letters, without any gap at all."""
-    for match in _spaced(view.text):
+def squeezed(view: Mapped, inner: Iterable[int]) -> Iterator[Mapped]:
+    """Words typed with gaps between their letters, or with none between them, without any gap.
+
+    `inner` are the places within words where known ones stand, in ascending order.
+    """
+    for match in spaced(view.text):
         yield view.cut(*match.span()).replace(_NOT_LETTER, "")
+    done = 0
+    for at in inner:
+        if at >= done:
+            start, done = _word_around(view.text, at, "", 200)
+            if done - start >= _LONG_WORD:
+                yield view.cut(start, done)
 
 
-def _spaced(text: str) -> Iterator[re.Match[str]]:
+def spaced(text: str) -> Iterator[re.Match[str]]:
     done = 0
     if match := _SPACED.match(text):
         done = match.end()
         yield match
-    for hint in _ALONE.finditer(text, done):
+    # Bytes are searched faster: one a character, what is not ASCII counts as a letter.
+    shape = text.encode("ascii", "replace").translate(_SHAPE)
+    for hint in _ALONE.finditer(shape, done):
         if hint.end() >= done and (match := _SPACED.match(text, hint.end())):
             done = match.end()
             yield match

@@ -117,6 +117,9 @@ class Ruleset:
     hidden_phrases: Lexicon[Phrase] = field(repr=False)
     """Those that count only where a reader does not see them."""
 
+    detectors: tuple[Rule, ...] = field(repr=False)
+    """Those with a function of their own."""
+
     expressions: tuple[tuple[Rule, re.Pattern[str]], ...] = field(repr=False)
     """Those of visible text; one is tried within `AROUND` characters of its `anchors`."""
 
@@ -164,6 +167,7 @@ def load(folder: Path) -> Ruleset:
             seen, {i: r.anchors for i, r in enumerate(expressions)}, signals(), vocabulary
         ),
         hidden_phrases=Lexicon(unseen),
+        detectors=tuple(r for r in rules.values() if r.detector),
         expressions=tuple((r, re.compile(r.regex or "", re.M)) for r in expressions),
     )
 

@@ -5,6 +5,7 @@ import codecs
 import gzip
 import json
 import quopri
+import zlib
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -48,6 +49,24 @@ HIDING: dict[str, Callable[[bytes], str]] = {
     "base64 of base64": lambda d: b64(b64(d).encode()),
     "base64 of hex": lambda d: b64(d.hex().encode()),
     "base64 among binary data": lambda d: b64(bytes(range(128, 250)) + d + bytes(range(30))),
+    "base64 in joined strings": lambda d: wrapped(d, 24).replace("\n", '" +\n    "').join('""'),
+    "base64 behind comment signs": lambda d: wrapped(d, 24, "# ").removeprefix("# "),
+    "base64 in groups of four": lambda d: wrapped(d, 4).replace("\n", " "),
+    "base64 backwards": lambda d: b64(d)[::-1],
+    "base64 with invisible characters": lambda d: wrapped(d, 5).replace("\n", "\u200b"),
+    "base64 of utf-16 without a mark": lambda d: b64(d.decode().encode("utf-16-le")),
+    "base64 of zlib": lambda d: b64(zlib.compress(d)),
+    "base64 in an address": lambda d: f"[x](data:text/plain;base64,{b64(d)})",
+    "a token": lambda d: "eyJhbGciOiJub25lIn0." + b64(b'{"n":"' + d + b'"}').rstrip("=") + ".x",
+    "base32 in small letters": lambda d: base64.b32encode(d).decode().lower().rstrip("="),
+    "hex in lines": lambda d: "\n".join(d.hex()[i : i + 32] for i in range(0, 2 * len(d), 32)),
+    "a hex dump": lambda d: "\n".join(
+        f"{i:08x}  {d[i : i + 16].hex(' ')}  |{'.' * 16}|" for i in range(0, len(d), 16)
+    ),
+    "octal escapes": lambda d: "".join(f"\\{b:03o}" for b in d),
+    "octal": lambda d: " ".join(f"{b:03o}" for b in d),
+    "binary without gaps": lambda d: "".join(f"{b:08b}" for b in d),
+    "bytes as numbers": lambda d: " ".join(str(b) for b in d),
     "base32": lambda d: base64.b32encode(d).decode(),
     "ascii85": lambda d: base64.a85encode(d, adobe=True).decode(),
     "hex": lambda d: d.hex(),
@@ -60,6 +79,12 @@ HIDING: dict[str, Callable[[bytes], str]] = {
     "sneaky bits": lambda d: bits(d, "\u2062", "\u2064"),
     "zero-width bits": lambda d: bits(d, "\u200b", "\u200c"),
 }
+TURNED = str.maketrans("abcdefghijklmnopqrtuvwyzs", "ɐqɔpǝɟƃɥᴉɾʞlɯuodbɹʇnʌʍʎzs")
+SIGNS = (
+    "a.- b-... c-.-. d-.. e. f..-. g--. h.... i.. j.--- k-.- l.-.. m-- n-. o--- p.--. q--.- r.-."
+    " s... t- u..- v...- w.-- x-..- y-.-- z--.. I.."
+)
+MORSE = {sign[0]: sign[1:] for sign in SIGNS.split()}
 ENGLISH: dict[str, Callable[[str], str]] = {
     "numbers": lambda t: ", ".join(str(ord(c)) for c in t),
     "tags": lambda t: "".join(chr(0xE0000 + ord(c)) for c in t),
@@ -67,6 +92,11 @@ ENGLISH: dict[str, Callable[[str], str]] = {
     "caesar": lambda t: t.translate({a + n: a + (n + 3) % 26 for a in (65, 97) for n in range(26)}),
     "reversed": lambda t: t[::-1],
     "code points": lambda t: " ".join(f"U+{ord(c):04X}" for c in t),
+    "atbash": lambda t: t.lower().translate({97 + n: 122 - n for n in range(26)}),
+    "rot47": lambda t: "".join(chr(33 + (ord(c) + 14) % 94) if c > " " else c for c in t),
+    "words backwards": lambda t: " ".join(word[::-1] for word in t.split()),
+    "upside down": lambda t: t.lower().translate(TURNED)[::-1],
+    "morse": lambda t: " / ".join(" ".join(MORSE[c] for c in w if c in MORSE) for w in t.split()),
     "rot13 in base64": lambda t: b64(codecs.encode(t, "rot13").encode()),
 }
 TRANSPARENT: dict[str, Callable[[str], str]] = {
@@ -76,6 +106,11 @@ TRANSPARENT: dict[str, Callable[[str], str]] = {
     "hex entities": lambda t: "".join(f"&#x{ord(c):x};" for c in t),
     "quoted-printable": lambda t: quopri.encodestring(t.encode()).decode(),
     "escapes": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
+    "url twice": lambda t: quote(quote(t)),
+    "entities without ends": lambda t: "".join(f"&#{ord(c)}" for c in t),
+    "entities twice": lambda t: "".join(f"&amp;#{ord(c)};" for c in t),
+    "escapes with braces": lambda t: "".join(f"\\u{{{ord(c):x}}}" for c in t),
+    "escapes with percent": lambda t: "".join(f"%u{ord(c):04x}" for c in t),
     "url in base64": lambda t: b64(quote(t).encode()),
 }
 
@@ -100,6 +135,20 @@ def test_an_order_in_a_letter_code_blocks(way: str) -> None:
 @pytest.mark.parametrize("order", [ORDER, RUSSIAN], ids=["en", "ru"])
 def test_an_escaped_order_blocks(way: str, order: str) -> None:
     assert verdict(TRANSPARENT[way](order)) == "block"
+
+
+SHIFTED = ("абвгдежзийклмнопрстуфхцчшщъыьэюя", 7)
+
+
+def test_a_shifted_cyrillic_alphabet_is_read() -> None:
+    letters, shift = SHIFTED
+    table = str.maketrans(letters, letters[shift:] + letters[:shift])
+    assert verdict(RUSSIAN.lower().translate(table)) == "block"
+
+
+@pytest.mark.parametrize("charset", ["cp1251", "koi8-r"])
+def test_base64_of_an_old_russian_charset_is_read(charset: str) -> None:
+    assert verdict(b64(RUSSIAN.encode(charset))) == "block"
 
 
 def test_a_mild_phrase_that_is_hidden_is_no_longer_mild() -> None:
