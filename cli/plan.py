@@ -164,7 +164,7 @@ def _bus(services: tuple[str, ...], config: Config, stores: Stores) -> dict[str,
     if user is None:
         return {}
     if stores.external_nats:
-        return {"KB_NATS_URL": stores.nats}
+        return {"KB_NATS_URL": stores.nats} | _chosen(config, ("KB_NATS_API",))
     url = with_user(stores.nats, user, config[f"KB_BUS_PASSWORD_{user.upper()}"])
     return {"KB_NATS_URL": url} if user == "relay" else {"KB_NATS_URL": url, "KB_NATS_API": _API}
 

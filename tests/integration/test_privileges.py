@@ -27,7 +27,7 @@ from contracts.events import EVENTS, subject
 from contracts.flow import durable, emitted_by
 from docs.make_settings import settings
 from kernel.db import pool
-from kernel.embedded import EmbeddedNats
+from kernel.embedded import EmbeddedNats, EmbeddedPostgres
 from kernel.migrations import migrate
 from kernel.provision import API, LANES, STREAM, consumers, nats_config, provision
 from kernel.testing_wait import eventually
@@ -371,6 +371,29 @@ async def test_the_pool_of_a_service_works_with_what_it_may(database: str) -> No
         assert await db.fetchval("SELECT count(*) FROM auth.account") == 0
     finally:
         db.terminate()
+
+
+async def test_an_owner_that_is_no_superuser_can_migrate_too(tmp_path: Path) -> None:
+    """Hosted databases give no superuser: of PUBLIC's rights on Postgres' own functions two kinds
+    stay there (large objects, locks by number), everything else is as here."""
+    server = EmbeddedPostgres(tmp_path / "postgres", fsync=False)
+    try:
+        dsn = server.start()
+        connection = await asyncpg.connect(dsn)
+        await connection.execute("CREATE ROLE boss LOGIN CREATEROLE")
+        await connection.execute("CREATE DATABASE hosted OWNER boss")
+        await connection.close()
+        hosted = on_database(dsn, "hosted").replace("postgres@", "boss@")
+        for _ in ("once", "and after an upgrade"):
+            await migrate(hosted, {role: f"pw-{role}" for role in DATABASE_ROLES})
+        scanner = await connect_as(hosted.replace("boss@", ""), "kb_scanner")
+        assert await scanner.fetchval("SELECT count(*) FROM log.event") == 0
+        for words in ("CREATE TEMP TABLE mine (x int)", "UPDATE log.event SET type = type"):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await scanner.execute(words)
+        await scanner.close()
+    finally:
+        server.stop()
 
 
 # -- the bus ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from cli.datadir import BEHIND_THE_DOOR, BUS_USERS, ROLES
 from cli.plan import Spec, Stores, groups, plan, with_user
 from contracts.flow import SERVICES, consumed_by
+from kernel.provision import API
 
 STORES = Stores("/d", "postgresql://postgres:own@h:1/kb", "nats://h:2", "/d/blobs")
 CONFIG = {
@@ -61,6 +62,14 @@ def test_only_readers_of_the_bus_and_the_relay_have_its_address() -> None:
     on_the_bus = {name for name, spec in specs.items() if "KB_NATS_URL" in spec.env}
     assert on_the_bus == {"relay", *(s for s in SERVICES if consumed_by(s))}
     assert specs["scanner"].env["KB_NATS_URL"] == "nats://scanner:bus-scanner@h:2"
+
+
+def test_a_bus_of_somebody_elses_is_reached_as_the_settings_say() -> None:
+    outside = replace(STORES, nats="nats://u:p@h:2", external_nats=True)
+    assert "KB_NATS_API" not in _plan(outside)["scanner"].env
+    env = _plan(outside, KB_NATS_API="$JS.hub.API")["scanner"].env
+    assert (env["KB_NATS_URL"], env["KB_NATS_API"]) == ("nats://u:p@h:2", "$JS.hub.API")
+    assert _plan()["scanner"].env["KB_NATS_API"] == API
 
 
 def test_a_service_gets_its_own_settings_and_no_other_services() -> None:
