@@ -385,6 +385,24 @@ async def test_a_verdict_against_a_text_takes_it_out_of_both_legs(world: World) 
     assert (await rebuild(world.index, "default")).versions == 0
 
 
+async def test_a_verdict_that_is_acted_on_before_the_write_is_seen_after_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = await world.chunked("a.md")
+    write = world.index.write
+
+    async def late(*args: Any) -> Any:
+        await judged(world, event, "quarantine")
+        verdict: Any = (await world.log.read(0))[-1].event()
+        await on_scan_verdict(verdict, cut_options=world.cut, index=world.index, **world.deps)
+        return await write(*args)
+
+    monkeypatch.setattr(world.index, "write", late)
+    assert await on_chunked(event, index=world.index, **world.deps) == []
+    assert await world.rows() == []
+    assert await world.points() == 0
+
+
 async def test_while_another_text_of_the_version_is_written_it_is_looked_again(
     world: World,
 ) -> None:

@@ -546,9 +546,9 @@ async def during(world: World, monkeypatch: pytest.MonkeyPatch, act: Any) -> Non
     """A re-scan in which something happens right after a text was judged, before its verdict."""
     body, acted = world.stored.body, False
 
-    async def then(*args: Any) -> Any:
+    async def then(*args: Any, **more: Any) -> Any:
         nonlocal acted
-        result = await body(*args)
+        result = await body(*args, **more)
         if not acted:
             acted = True
             await act()
@@ -636,6 +636,28 @@ async def test_a_decision_that_comes_meanwhile_counts(
     await during(world, monkeypatch, found_and_rejected)
     assert await world.status(bad) == "rejected"
     assert len([v for v in await world.of_type(ScanVerdict) if v.rescan]) == 1
+
+
+async def test_a_release_that_comes_meanwhile_is_not_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = await world.send("guide.md", BAD)
+    await world.deliver()
+    job = (await world.documents.document(bad)).job_id
+    world.rules.use("medium")
+
+    async def tried_again_and_released() -> None:
+        await world.jobs.retry(job, "editor-1")
+        await world.deliver()
+        while await world.status(bad) == "review":
+            await decide(world, bad, "release")
+
+    await during(world, monkeypatch, tried_again_and_released)
+    assert await world.status(bad) == "indexed"
+    assert await world.rows() == {bad}
+    assert [v for v in await world.of_type(ScanVerdict) if v.rescan] == []
+    view = (await world.requests.status(None)).rescans[0]
+    assert view.counts.kept == {"released": 1}
 
 
 @pytest.mark.parametrize("stop", ["Converted", "Chunked", "Indexed"])
