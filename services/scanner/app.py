@@ -11,20 +11,21 @@ from kernel.large import OneLarge
 from kernel.service import Env, Service
 from kernel.web import actor, create_api
 from services.scanner import handlers
+from services.scanner.judge import open_judge
 from services.scanner.rescan import Rescanner
 from services.scanner.rescans import Requests
 from services.scanner.review_routes import add_review_routes
 from services.scanner.second_opinion import SecondOpinion, SecondOpinionSettings
-from services.scanner.stored import LiveFirst, RulesOnly, Stored
+from services.scanner.stored import LiveFirst, Stored
 
 log = structlog.get_logger()
 
 
-def create_app(env: Env, requests: Requests) -> FastAPI:
+def create_app(env: Env, requests: Requests, large: OneLarge) -> FastAPI:
     """The HTTP surface: the review and the re-scans."""
     app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
-    add_review_routes(app, env.log, env.blobs)
+    add_review_routes(app, env.log, env.blobs, large)
 
     @app.post("/rescan", status_code=202, response_model=RescanReply)
     async def post_rescan(body: RescanRequest, request: Request) -> RescanReply:
@@ -61,12 +62,13 @@ def _opinion(env: Env) -> SecondOpinion | None:
 
 async def build(env: Env) -> Service:
     """The scanner."""
-    judge = await asyncio.to_thread(RulesOnly)
-    stored, first = Stored(env.blobs, judge, OneLarge(), _opinion(env)), LiveFirst()
+    judge = await asyncio.to_thread(open_judge)
+    large, first = OneLarge(), LiveFirst()
+    stored = Stored(env.blobs, judge, large, _opinion(env))
     rescanner = Rescanner(env.log, stored, first)
     return Service(
         "scanner",
-        app=create_app(env, Requests(env.log, stored, rescanner)),
+        app=create_app(env, Requests(env.log, stored, rescanner), large),
         handlers=handlers,
         background=(rescanner.run,),
         # One may be a large document: a small one behind it is delivered all the same.

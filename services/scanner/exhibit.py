@@ -11,10 +11,11 @@ from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Event, Finding, ScanVerdict
 from contracts.http import ReviewFinding, ReviewPiece, ReviewText, ReviewView
 from kernel.fence import visible
+from kernel.large import OneLarge
 from services.scanner import review
 from services.scanner.decode import decoded
 from services.scanner.ruleset import Ruleset, default_ruleset
-from services.scanner.stored import Reads, read_checked, read_parse
+from services.scanner.stored import Reads, read_checked, read_parse, read_size
 from services.scanner.texts import hidden_of, hidden_of_meta
 
 AROUND = 400
@@ -50,17 +51,19 @@ class Judged:
     hidden: tuple[HiddenText, ...]
 
 
-async def exhibit(version_id: str, log: Log, blobs: Reads) -> ReviewView:
+async def exhibit(version_id: str, log: Log, blobs: Reads, large: OneLarge) -> ReviewView:
     """The open verdict on a version with its evidence, from the very bytes that were judged.
 
     Raises:
         Refusal: `not-in-review` (409), `text-missing` (410), `text-changed` (409).
+        Retry: the text is large, and another large one is under work.
     """
     verdict, envelope, _ = await review.waiting(version_id, log)
     receipt = await log.received(verdict)
-    judged = await _judged(verdict, blobs)
     rules = await asyncio.to_thread(default_ruleset)
-    return await asyncio.to_thread(_view, verdict, envelope, receipt, judged, rules)
+    async with large.turn(await read_size(blobs, verdict.text_sha256)):
+        judged = await _judged(verdict, blobs)
+        return await asyncio.to_thread(_view, verdict, envelope, receipt, judged, rules)
 
 
 async def _judged(verdict: ScanVerdict, blobs: Reads) -> Judged:

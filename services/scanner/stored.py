@@ -114,18 +114,18 @@ class Stored:
             Refusal: `text-missing`, `text-changed`: it is not the text that was announced.
             Retry: it is large, and another large document is under work.
         """
-        async with self._large.turn(await self._size(name)):
+        async with self._large.turn(await read_size(self._blobs, name)):
             parsed = await read_parse(self._blobs, name)
             return await self._judged(parsed.markdown, hidden_of(parsed), ask)
 
     async def hidden(self, name: Sha256) -> ScanResult:
         """Of what is hidden in a parse alone. Raises as `parse`."""
-        async with self._large.turn(await self._size(name)):
+        async with self._large.turn(await read_size(self._blobs, name)):
             return await self._judged("", hidden_of(await read_parse(self._blobs, name)))
 
     async def body(self, name: Sha256, meta_sha256: Sha256, *, ask: bool = False) -> ScanResult:
         """Of a body with its meta. `ask` and errors as `parse`."""
-        async with self._large.turn(await self._size(name)):
+        async with self._large.turn(await read_size(self._blobs, name)):
             body = (await read_checked(self._blobs, name)).decode()
             meta = BodyMeta.model_validate_json(await read_checked(self._blobs, meta_sha256))
             return await self._judged(body, hidden_of_meta(meta), ask)
@@ -137,11 +137,17 @@ class Stored:
         result = await asyncio.to_thread(self.judge.judge, text, hidden)
         return await self._opinion.on(text, hidden, result) if ask and self._opinion else result
 
-    async def _size(self, name: Sha256) -> int:
-        try:
-            return await self._blobs.size(name)
-        except FileNotFoundError:
-            raise _missing() from None
+
+async def read_size(blobs: Reads, name: Sha256) -> int:
+    """Bytes of a blob.
+
+    Raises:
+        Refusal: `text-missing`.
+    """
+    try:
+        return await blobs.size(name)
+    except FileNotFoundError:
+        raise _missing() from None
 
 
 async def read_parse(blobs: Reads, name: Sha256) -> ParsedDocument:

@@ -13,6 +13,7 @@ from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
 from contracts.events import Converted, Erased, Failed, Finding, Parsed, Released, ScanVerdict
 from contracts.http import ReviewView
 from kernel.clearance import Texts
+from kernel.large import LARGE_BYTES, OneLarge
 from kernel.log import Pending
 from kernel.testing import MemoryBlobs, MemoryLog, received
 from kernel.web import create_api
@@ -39,7 +40,8 @@ class Desk:
             return {"status": "ok"}
 
         app = create_api("scanner", api_key=KEY, health=health)
-        add_review_routes(app, self.log, self.blobs)  # type: ignore[arg-type]
+        self.large = OneLarge()
+        add_review_routes(app, self.log, self.blobs, self.large)  # type: ignore[arg-type]
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(
             transport=transport,
@@ -57,11 +59,12 @@ class Desk:
         """A parse that waits; its findings are those of the scan."""
         parsed = ParsedDocument(markdown=text, hidden=hidden, meta=META)
         name = await self.blobs.put(parsed.to_bytes())
-        found = scan(text, hidden_of(parsed), default_ruleset()).findings
         fields: dict[str, Any] = {
             "subject": "parsed", "text_sha256": name, "verdict": "quarantine", "score": 0.5,
-            "findings": found, "ruleset": default_ruleset().version,
+            "ruleset": default_ruleset().version,
         }  # fmt: skip
+        if "findings" not in changes:
+            changes["findings"] = scan(text, hidden_of(parsed), default_ruleset()).findings
         await self.append(ScanVerdict(**RECEIPT.ids, **(fields | changes)))
         return name
 
@@ -274,6 +277,15 @@ async def test_changed_meta_is_not_shown(desk: Desk) -> None:
     _, meta = await desk.quarantine_body()
     desk.blobs.content[meta] = META.model_copy(update={"title": "Other"}).to_bytes()
     assert code(await desk.look()) == "text-changed"
+
+
+async def test_a_large_text_is_shown_when_no_other_large_one_is_under_work(desk: Desk) -> None:
+    await desk.quarantine("word " * (LARGE_BYTES // 5) + QUOTE, findings=())
+    async with desk.large.turn(LARGE_BYTES + 1):
+        busy = await desk.look()
+        assert (busy.status_code, code(busy)) == (503, "unavailable")
+        assert busy.headers["retry-after"]
+    assert (await desk.look()).status_code == 200
 
 
 # --- who ------------------------------------------------------------------------------------
