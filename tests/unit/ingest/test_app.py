@@ -207,6 +207,16 @@ async def test_only_an_admin_bypasses_the_scan(door: Door, role: str, status: in
     assert await door.log.head() == (status == 202)
 
 
+@pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("editor", 403), ("admin", 202)])
+async def test_only_an_admin_bypasses_the_scan_of_a_text(
+    door: Door, role: str, status: int
+) -> None:
+    text = {"text": "Some words of a document.", "trusted": True}
+    reply = await door.client.post("/documents", json=text, headers={"x-kb-role": role})
+    assert reply.status_code == status
+    assert await door.log.head() == (status == 202)
+
+
 async def test_the_key_itself_may_bypass_the_scan_and_it_is_recorded(door: Door) -> None:
     await door.post(trusted="true", headers={"x-kb-actor": "actor:1"})
     (event,) = await door.log.read(0)
