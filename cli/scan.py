@@ -101,7 +101,10 @@ def _rows(file: str, *, rules_only: bool) -> int:
     from cli.scan_judge import open_judge
 
     try:
-        return 0 if scan_rows.rows(file, open_judge(rules_only=rules_only)) else 2
+        if file != scan_rows.STDIN:
+            Path(file).stat()  # before seconds are spent on loading a model
+        judge = open_judge(rules_only=rules_only)
+        return 0 if scan_rows.rows(file, judge) else 2
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from cli.convert import MOST_NESTED, readable, settings_of_converter
 from cli.output import clean, note, out
-from cli.scan_judge import Judge, told
+from cli.scan_judge import told
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place, Span, SpanMap
 from contracts.events import Finding, Verdict
 from kernel.errors import Refusal, Retry
 from services.scanner.domain import ScanResult
+from services.scanner.judge import Judge
 from services.scanner.texts import hidden_of, hidden_of_meta
 
 if TYPE_CHECKING:

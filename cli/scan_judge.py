@@ -1,14 +1,16 @@
 """Who judges for `kb scan`, and what a finding looks like to a person."""
 
+import logging
 import unicodedata
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from cli.output import clean
-from contracts.artifacts import HiddenText
+from cli.output import CliError, clean, note
 from contracts.events import Finding
-from services.scanner.domain import ScanResult, scan
 from services.scanner.ruleset import default_ruleset
+
+if TYPE_CHECKING:
+    from services.scanner.judge import Judge
+    from services.scanner.settings import ScannerSettings
 
 LONGEST_WORDS = 160
 """Characters of a passage that are shown."""
@@ -17,40 +19,36 @@ _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u180b\u180c\u180d\u180f
 """Letters and marks that show nothing, though their categories say otherwise."""
 
 
-class Judge(Protocol):
-    """The scanner's judgement of a text and what is hidden with it."""
+def open_judge(*, rules_only: bool) -> "Judge":
+    """The judge that an ingest would have, or its rules alone. Says so if it cannot have the rest.
 
-    @property
-    def version(self) -> str: ...
-    @property
-    def forks(self) -> bool: ...
-    def judge(self, text: str, hidden: Sequence[HiddenText] = ()) -> ScanResult: ...
+    Raises:
+        CliError: a setting of the scanner cannot be used.
+    """
+    import structlog
 
+    from services.scanner.judge import open_judge as opened
 
-class RulesOnly:
-    """The rules, without the learned layer."""
-
-    def __init__(self) -> None:
-        self._ruleset = default_ruleset()
-
-    @property
-    def version(self) -> str:
-        """Of the rule set."""
-        return self._ruleset.version
-
-    @property
-    def forks(self) -> bool:
-        """Whether a process that holds it may be doubled: one with a model's threads may not."""
-        return True
-
-    def judge(self, text: str, hidden: Sequence[HiddenText] = ()) -> ScanResult:
-        """Findings and verdict."""
-        return scan(text, hidden, self._ruleset)
+    # Its logger writes to standard output, where the answers are.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    judge = opened(_settings(rules_only=rules_only))
+    if (missing := judge.load()) and not rules_only:
+        note(clean(f"warning: the rules judge alone: {missing}", one_line=True))
+    return judge
 
 
-def open_judge(*, rules_only: bool) -> Judge:
-    """The judge that an ingest would have, or its rules alone."""
-    return RulesOnly()
+def _settings(*, rules_only: bool) -> "ScannerSettings":
+    from pydantic import ValidationError
+
+    from services.scanner.settings import ScannerSettings
+
+    try:
+        settings = ScannerSettings()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = "_".join(map(str, first["loc"])).upper()
+        raise CliError(f"KB_SCANNER_{name} cannot be used", first["msg"]) from None
+    return settings.model_copy(update={"learned": "off"}) if rules_only else settings
 
 
 def told(finding: Finding, source: bytes) -> dict[str, Any]:

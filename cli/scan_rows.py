@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cli.output import raw
-from cli.scan_judge import Judge
+from services.scanner.judge import Judge
 
+STDIN = "-"
 _WAITING = 16
 """Rows that are read before the first of them is answered."""
 
@@ -67,7 +68,7 @@ def rows(file: str, judge: Judge, *, workers: int | None = None) -> bool:
 
 @contextmanager
 def _lines(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
+    if file == STDIN:
         yield sys.stdin.buffer
         return
     with Path(file).open("rb") as stream:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eval.corpus import EVALDATA
-from eval.scanner import report
+from eval.scanner import peers, report
 from eval.scanner.items import Item, Judge, judged
 from eval.scanner.judges import judges
 
@@ -75,8 +75,6 @@ def section(name: str, options: argparse.Namespace, who: dict[str, Judge]) -> It
     elif name == "growth":
         yield from report.sizes(data, who["rules"])
     else:
-        from eval.scanner import peers
-
         yield from peers.compared(data, who)
 
 

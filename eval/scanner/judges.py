@@ -1,26 +1,19 @@
 """The scanner with and without its learned layer."""
 
-from collections.abc import Sequence
+import sys
 
-from contracts.artifacts import HiddenText
 from eval.scanner.items import Judge
-from services.scanner.domain import ScanResult, scan
-from services.scanner.ruleset import default_ruleset
-
-
-class Rules:
-    """The rules alone."""
-
-    @property
-    def version(self) -> str:
-        """Of the rule set."""
-        return default_ruleset().version
-
-    def judge(self, text: str, hidden: Sequence[HiddenText] = ()) -> ScanResult:
-        """Findings and verdict."""
-        return scan(text, hidden, default_ruleset())
+from services.scanner.judge import open_judge
+from services.scanner.settings import ScannerSettings
 
 
 def judges(*, learned: bool) -> dict[str, Judge]:
-    """By the name that tables give them."""
-    return {"rules": Rules()}
+    """By the name that tables give them; without the learned layer where it cannot be had."""
+    found: dict[str, Judge] = {"rules": open_judge(ScannerSettings(learned="off"))}
+    if learned:
+        whole = open_judge(ScannerSettings(learned="on"))
+        if missing := whole.load():
+            print(f"without the learned layer: {missing}", file=sys.stderr)
+        else:
+            found["rules + learned"] = whole
+    return found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eval.scanner import files, heldout, sets
 from eval.scanner.items import Item, Judge, Judged, judged
-from eval.scanner.speed import growth, scripts, throughput
+from eval.scanner.speed import growth, learned_speed, scripts, throughput
 from eval.scanner.tally import HEADS, by_group, cells, gaps, kept, share, table, tally
 
 Judges = dict[str, Judge]
@@ -83,11 +83,11 @@ def held_out(data: Path, judges: Judges) -> Iterator[str]:
         _TASKS: list(heldout.buried(data, "task")),
         _ATTACKS: list(heldout.buried(data, "override")),
         _DISGUISED: list(heldout.in_disguise(data)),
-        "near misses alone": list(heldout.alone("near-miss", 0)),
-        "hosts, and near misses in them": list(heldout.harmless(data)),
+        _ALONE: list(heldout.alone("near-miss", 0)),
+        _HARMLESS: list(heldout.harmless(data)),
     }
     found = {
-        (name, who): list(judged(items, judge))
+        (name, who): list(judged(items if who == "rules" else thinned(items, _STEPS[name]), judge))
         for name, items in groups.items()
         for who, judge in judges.items()
     }
@@ -107,7 +107,17 @@ def held_out(data: Path, judges: Judges) -> Iterator[str]:
 _TASKS = "tasks in hosts"
 _ATTACKS = "override, exfiltration, role play in hosts"
 _DISGUISED = "the same in disguise"
+_ALONE = "near misses alone"
+_HARMLESS = "hosts, and near misses in them"
+_STEPS = {_TASKS: 3, _ATTACKS: 3, _DISGUISED: 40, _ALONE: 1, _HARMLESS: 4}
+"""The learned layer takes a third of a second for a document: one place of each attack will do."""
+
 _Found = dict[tuple[str, str], list[Judged]]
+
+
+def thinned(items: list[Item], step: int) -> list[Item]:
+    """One of each `step` neighbours: the first, then the second of the next, and so on."""
+    return [item for n, item in enumerate(items) if n % step == n // step % step]
 
 
 def _places(found: _Found, judges: Judges) -> Iterator[str]:
@@ -167,14 +177,22 @@ def _by_language(results: list[Judged]) -> list[str]:
 
 
 def speeds(data: Path, judges: Judges) -> Iterator[str]:
-    """MB/s on one core by script, and growth."""
+    """MB/s of the rules on one core by script, what the learned layer adds, documents a second."""
     texts = scripts(data)
-    rows = []
-    for who, judge in judges.items():
-        rounds = 3 if who == "rules" else 1
-        found = throughput(texts, judge, rounds)
-        rows += [[who, script, f"{speed:.2f} MB/s"] for script, speed in found.items()]
-    yield from table(("judge", "honest text", "one core"), rows)
+    found = throughput(texts, judges["rules"])
+    rows = [["rules", script, f"{speed:.2f} MB/s"] for script, speed in found.items()]
+    if whole := judges.get("rules + learned"):
+        for kind, pieces in (("as one text", texts), ("20 kB of it", _starts(texts))):
+            for script, (speed, count) in learned_speed(pieces, whole, judges["rules"]).items():
+                told = f"{speed:,.0f} tokens/s of {count:,}"
+                rows.append(
+                    ["what the learned layer adds, by the clock", f"{script}, {kind}", told]
+                )
+    yield from table(("judge", "honest text", "speed"), rows)
+
+
+def _starts(texts: dict[str, str]) -> dict[str, str]:
+    return {script: text[:20_000] for script, text in texts.items()}
 
 
 def sizes(data: Path, judge: Judge) -> Iterator[str]:

@@ -64,6 +64,36 @@ def timed(judge: Judge, text: str) -> float:
     return time.process_time() - began
 
 
+def learned_speed(
+    texts: dict[str, str], whole: Judge, rules: Judge
+) -> dict[str, tuple[float, int]]:
+    """By script: tokens a second of the clock that the learned layer adds, and how many there are.
+
+    Of a long text it encodes a part only; all of its tokens count here.
+    """
+    found = {}
+    for name, text in texts.items():
+        added = max(1e-6, _wall(whole, text) - _wall(rules, text))
+        count = tokens(text)
+        found[name] = count / added, count
+    return found
+
+
+def _wall(judge: Judge, text: str) -> float:
+    began = time.perf_counter()
+    judge.judge(text)
+    return time.perf_counter() - began
+
+
+def tokens(text: str) -> int:
+    """Of the bundled embedder's vocabulary."""
+    from kernel.embedder.bundled import bundled_tokenizer, bundled_weights
+    from kernel.embedder.q4file import Q4File
+
+    tokenizer = bundled_tokenizer(Q4File(bundled_weights()).vocabulary)
+    return sum(len(tokenizer.encode(line).ids) for line in text.split("\n") if line)
+
+
 def _repeated(piece: str) -> Callable[[int], str]:
     return lambda size: (piece * (size // len(piece.encode()) + 1))[:size]
 

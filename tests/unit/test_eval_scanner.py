@@ -20,6 +20,7 @@ from eval.corpus import EVALDATA
 from eval.scanner import __main__ as command
 from eval.scanner import adapter, disguise, heldout, peers, sets
 from eval.scanner.items import Item, Judged, Part, bare, judged
+from eval.scanner.report import thinned
 from eval.scanner.speed import Growth, hostile, timed
 from eval.scanner.tally import Tally, by_group, cells, gaps, kept, share, table, tally
 from services.scanner.domain import ScanResult
@@ -187,6 +188,12 @@ def test_every_variant_has_hosts_and_every_attack_three_places() -> None:
     assert len(items) == 40 * 9 * 3
     assert [i.id for i in items] == [i.id for i in heldout.buried(EVALDATA, "task")]
     assert {i.groups["place"] for i in items} == set(heldout.PLACES)
+
+
+def test_of_neighbours_one_is_taken_each_in_its_turn() -> None:
+    items = [bare(str(n), 1, "") for n in range(9)]
+    assert [item.id for item in thinned(items, 3)] == ["0", "4", "8"]
+    assert thinned(items, 1) == items
 
 
 @pytest.mark.skipif(not EVALDATA.exists(), reason="EVALUATION DATA IS NOT THERE")

@@ -14,7 +14,7 @@ import pytest
 
 from cli import scan_rows
 from cli.main import main
-from cli.scan_judge import RulesOnly, visible
+from cli.scan_judge import open_judge, visible
 from services.scanner.ruleset import default_ruleset
 from tests.documents import docx, markdown, plain, xlsx
 
@@ -237,14 +237,14 @@ def test_several_processes_keep_the_order(
     texts = ["word " * 60_000 if i % 7 == 0 else f"row {i}" for i in range(60)]
     rows = [json.dumps({"id": i, "text": text}).encode() for i, text in enumerate(texts)]
     path = put(tmp_path / "rows.jsonl", b"\n".join(rows))
-    assert scan_rows.rows(path, RulesOnly(), workers=2)
+    assert scan_rows.rows(path, open_judge(rules_only=True), workers=2)
     assert [row["id"] for row in lines(capsys.readouterr().out)] == list(range(60))
 
 
 def test_a_huge_row_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.dumps({"id": i, "text": "Слово. " * 300_000 + ORDER}) for i in range(4)]
     path = put(tmp_path / "rows.jsonl", "\n".join(rows))
-    assert scan_rows.rows(path, RulesOnly(), workers=2)
+    assert scan_rows.rows(path, open_judge(rules_only=True), workers=2)
     assert [row["verdict"] for row in lines(capsys.readouterr().out)] == ["block"] * 4
 
 
@@ -253,7 +253,9 @@ def test_rows_of_processes_that_died_are_answered_here(
 ) -> None:
     monkeypatch.setattr(scan_rows, "_answer_there", _dies)
     rows = [json.dumps({"id": i, "text": HOSTILE}) for i in range(40)]
-    assert scan_rows.rows(put(tmp_path / "r.jsonl", "\n".join(rows)), RulesOnly(), workers=2)
+    assert scan_rows.rows(
+        put(tmp_path / "r.jsonl", "\n".join(rows)), open_judge(rules_only=True), workers=2
+    )
     found = lines(capsys.readouterr().out)
     assert [(row["id"], row["verdict"]) for row in found] == [(i, "block") for i in range(40)]
 
