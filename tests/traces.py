@@ -5,6 +5,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,24 @@ _OURS = frozenset({"postgres", "nats", "qdrant", "vectors", "logs", "run"})
 """Folders whose files servers write in a form of their own, none of it packed by deflate."""
 
 
-def forms_of(word: str) -> "re.Pattern[bytes]":
-    """A pattern for an ASCII word: plain, UTF-16, base64 at each of its three places, hexadecimal;
-    letters of any case where that makes sense."""
+@dataclass(frozen=True)
+class Forms:
+    """What a word may look like: `folded` in letters of any case, `exact` as it is."""
+
+    folded: tuple[bytes, ...]
+    exact: tuple[bytes, ...]
+
+    def search(self, data: bytes) -> bool:
+        """Is one of them there? (Ten times as fast as an expression would be.)"""
+        low = data.lower()
+        return any(f in low for f in self.folded) or any(e in data for e in self.exact)
+
+
+def forms_of(word: str) -> Forms:
+    """An ASCII word in lower case: plain, UTF-16, hexadecimal, base64 at each of its places."""
     plain = word.encode()
-    folded = [re.escape(plain), *(re.escape(word.encode(c)) for c in ("utf-16-le", "utf-16-be"))]
-    exact = [re.escape(_base64(plain, shift)) for shift in range(3)]
-    exact += [re.escape(plain.hex().encode()), re.escape(plain.hex().upper().encode())]
-    return re.compile(b"(?i:" + b"|".join(folded) + b")|" + b"|".join(exact))
+    folded = (plain, word.encode("utf-16-le"), word.encode("utf-16-be"), plain.hex().encode())
+    return Forms(folded, tuple(_base64(plain, shift) for shift in range(3)))
 
 
 def _base64(data: bytes, shift: int) -> bytes:
@@ -36,7 +47,7 @@ def _base64(data: bytes, shift: int) -> bytes:
     return coded[(0, 2, 3)[shift] : len(coded) // 4 * 4 - 4]
 
 
-def in_bytes(data: bytes, forms: "re.Pattern[bytes]", depth: int = _DEPTH) -> bool:
+def in_bytes(data: bytes, forms: Forms, depth: int = _DEPTH) -> bool:
     """Is it there, also inside base64 of letters, zip members, gzip and deflate streams?"""
     if forms.search(data):
         return True
@@ -64,7 +75,7 @@ def _inside(data: bytes) -> Iterator[bytes]:
                 yield made
 
 
-def in_files(root: Path, forms: "re.Pattern[bytes]") -> list[str]:
+def in_files(root: Path, forms: Forms) -> list[str]:
     """Files below `root` that hold it; packed bytes are opened where files of strangers may lie."""
     found = []
     for path in sorted(root.rglob("*")):
@@ -78,7 +89,7 @@ def in_files(root: Path, forms: "re.Pattern[bytes]") -> list[str]:
     return found
 
 
-async def in_tables(dsn: str, forms: "re.Pattern[bytes]") -> list[str]:
+async def in_tables(dsn: str, forms: Forms) -> list[str]:
     """Tables of the database that hold it in a row, large values unpacked."""
     connection: Any = await asyncpg.connect(dsn)
     try:

@@ -33,6 +33,8 @@ FAILURES = 3
 PAUSE = 60.0
 """Seconds of that while: a gateway that is away must not slow every document down."""
 LONGEST_QUOTE = 400
+_MOST_AROUND = 16
+"""Findings that are looked at: no more parts are shown."""
 
 
 class SecondOpinionSettings(BaseSettings):
@@ -206,12 +208,15 @@ def parts_of(
 def _around(
     text: str, hidden: Sequence[HiddenText], findings: Sequence[Finding], size: int
 ) -> Iterator[Part]:
-    for finding in findings:
+    coded: dict[int, bytes] = {}
+    for finding in findings[:_MOST_AROUND]:
         number = -1 if finding.hidden_index is None else finding.hidden_index
         if number >= len(hidden):
             continue
         held = text if number < 0 else hidden[number].text
-        at = len(held.encode()[: finding.byte_start].decode(errors="ignore"))
+        if number not in coded:
+            coded[number] = held.encode()
+        at = len(coded[number][: finding.byte_start].decode(errors="ignore"))
         start = max(0, min(at - size // 2, len(held) - size))
         yield (Span(number, start, min(len(held), start + size)),)
 

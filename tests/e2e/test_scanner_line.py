@@ -165,6 +165,11 @@ async def nothing_left(stack: Stack, word: str) -> bool:
     return True
 
 
+def blobs_of(stack: Stack) -> set[str]:
+    """Names in the blob store."""
+    return {path.name for path in stack.data.blobs.rglob("*") if path.is_file()}
+
+
 async def events(stack: Stack, version_id: str) -> list[str]:
     connection: Any = await asyncpg.connect(stack.owner)
     try:
@@ -191,12 +196,14 @@ async def test_nothing_is_left_of_a_blocked_upload(
     client: httpx.AsyncClient, stack: Stack, word: str
 ) -> None:
     name, make = FILES[word]
+    before = blobs_of(stack)
     accepted = await upload(client, name, make(ATTACK.format(word=word)), project="blocked")
     job = await done(client, accepted)
     assert (job["status"], job["error"]["code"]) == ("blocked", "blocked"), job
     types = await erased(stack, accepted)
     assert types.count("ScanVerdict") == (2 if word == "qzvsecdblk" else 1), types
     await eventually(lambda: nothing_left(stack, word), deadline=30, every=0.5)
+    assert blobs_of(stack) == before  # nor what has no word in it, as the map of its places
     for route in ("body", "source", "places"):
         reply = await client.get(f"/documents/{accepted.version_id}/{route}")
         assert reply.status_code == 404, route
