@@ -8,10 +8,11 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from eval.scanner.tally import share, table
 
 FOLDER = Path("/tmp/peers")
 PATIENCE_SECONDS = 1500
-_MOST = 300
+_MOST, _MOST_LEARNED = 300, 60
 """Items of a set, drawn by a seed."""
 
 
@@ -45,8 +46,8 @@ class Peer:
 PEERS = (
     Peer("aicordon", "1.4.0", "signatures in an automaton"),
     Peer("ai-injection-guard", "0.3.0", "75 regular expressions"),
-    Peer("pyatr", "0.3.1", "Agent Threat Rules, bundled", most=60),
-    Peer("metatronnanoguard", "0.1.0", "transformer of 17 M in the wheel", most=40, borrows=True),
+    Peer("pyatr", "0.3.1", "Agent Threat Rules, bundled", most=30),
+    Peer("metatronnanoguard", "0.1.0", "transformer of 17 M in the wheel", most=15, borrows=True),
 )
 REJECTED = {
     "llm-guard, pytector, bastion-prompt-protection, toolwall-guard (its judge), xyran-lpd, "
@@ -63,31 +64,32 @@ REJECTED = {
 
 @dataclass(frozen=True)
 class Answers:
-    """What a detector said of a set: shares of `flag` and `strict`, and MB/s of one core."""
+    """What a detector said: of each set, items, flagged, flagged by the strict setting; and the
+    bytes that it read in so many seconds of processor time."""
 
-    flagged: dict[int, tuple[int, int, int]]
-    """By label: items, flagged, flagged by the strict setting."""
+    counts: tuple[tuple[int, int, int], ...]
 
     bytes: int
     seconds: float
 
 
 def compared(data: Path, judges: dict[str, Judge]) -> Iterator[str]:
-    """A table of all of them on the same sets, then who was not taken."""
+    """A table of all of them on the same sets, then who was not taken.
+
+    The peers run side by side: their speeds are of processor time.
+    """
     found = _sets(data)
-    rows = []
-    for name, judge in judges.items():
-        rows.append(_row(f"ours, {name}", [_ours(items, judge) for items in found.values()]))
-    for peer in PEERS:
-        print(f"{time.strftime('%H:%M:%S')} {peer.name}", file=sys.stderr, flush=True)
-        if not peer.python.exists():
-            yield _advice(peer)
-            continue
-        answers = [_theirs(peer, items) for items in found.values()]
-        rows.append(_row(f"{peer.name} {peer.version} ({peer.what})", answers))
+    there = [peer for peer in PEERS if peer.python.exists()]
+    yield from (_advice(peer) for peer in PEERS if peer not in there)
+    with ThreadPoolExecutor() as pool:
+        asked = {peer: pool.submit(_theirs, peer, found) for peer in there}
+        rows = [_row(f"ours, {name}", _ours(found, name, judge)) for name, judge in judges.items()]
+        for peer, answers in asked.items():
+            name = f"{peer.name} {peer.version} ({peer.what})"
+            rows.append(_row(name, answers.result()))
     yield from table(("detector", *found, "MB/s"), rows)
     yield ""
-    yield "A cell: flagged (flagged by the strict setting: ours block, theirs high) of how many."
+    yield "A cell: flagged of how many (by the strict setting: ours block, theirs high)."
     yield from (f"* not compared: {names}: {why}" for names, why in REJECTED.items())
 
 
@@ -106,41 +108,43 @@ def _sets(data: Path) -> dict[str, list[Item]]:
     return {name: items[:_MOST] for name, items in found.items()}
 
 
-def _row(name: str, answers: list[Answers]) -> list[str]:
-    speed = sum(a.bytes for a in answers) / 1e6 / max(1e-9, sum(a.seconds for a in answers))
-    told = []
-    for answer in answers:
-        ((whole, flagged, strict),) = answer.flagged.values()
-        told.append(f"{share(flagged, whole)} ({strict})")
-    return [name, *told, f"{speed:.2f}"]
+def _row(name: str, answers: "Answers") -> list[str]:
+    told = [f"{share(flagged, whole)} ({strict})" for whole, flagged, strict in answers.counts]
+    return [name, *told, f"{answers.bytes / 1e6 / max(1e-9, answers.seconds):.2f}"]
 
 
-def _ours(items: list[Item], judge: Judge) -> Answers:
+def _ours(found: dict[str, list[Item]], name: str, judge: Judge) -> Answers:
+    most = _MOST if name == "rules" else _MOST_LEARNED
+    items = [item for items in found.values() for item in items[:most]]
     began = time.process_time()
     verdicts = [judge.judge(item.parts[0].text, item.parts[0].hidden).verdict for item in items]
     seconds = time.process_time() - began
     flags = [(v != "clean", v == "block") for v in verdicts]
-    return Answers(_counted(items, flags), sum(i.bytes for i in items), seconds)
+    sizes = [len(items[:most]) for items in found.values()]
+    return Answers(_counted(sizes, flags), sum(i.bytes for i in items), seconds)
 
 
-def _theirs(peer: Peer, items: list[Item]) -> Answers:
-    items = items[: peer.most]
+def _theirs(peer: Peer, found: dict[str, list[Item]]) -> Answers:
+    items = [item for items in found.values() for item in items[: peer.most]]
     rows = [{"id": n, "text": item.parts[0].text} for n, item in enumerate(items)]
     *answers, spent = _asked(peer, rows)
     if [answer["id"] for answer in answers] != list(range(len(items))):
         raise ValueError(f"{peer.name} did not answer every row")
     flags = [(bool(a["flag"]), bool(a["strict"])) for a in answers]
-    return Answers(_counted(items, flags), spent["bytes"], spent["seconds"])
+    sizes = [len(items[: peer.most]) for items in found.values()]
+    return Answers(_counted(sizes, flags), spent["bytes"], spent["seconds"])
 
 
 def _counted(
-    items: Iterable[Item], flags: Iterable[tuple[bool, bool]]
-) -> dict[int, tuple[int, int, int]]:
-    counts: dict[int, tuple[int, int, int]] = {}
-    for item, (flag, strict) in zip(items, flags, strict=True):
-        whole, flagged, strictly = counts.get(item.label, (0, 0, 0))
-        counts[item.label] = whole + 1, flagged + flag, strictly + strict
-    return counts
+    sizes: Iterable[int], flags: Iterable[tuple[bool, bool]]
+) -> tuple[tuple[int, int, int], ...]:
+    """Of each set in turn: items, flagged, flagged by the strict setting."""
+    rest = iter(flags)
+    counts = []
+    for size in sizes:
+        told = list(islice(rest, size))
+        counts.append((size, sum(flag for flag, _ in told), sum(strict for _, strict in told)))
+    return tuple(counts)
 
 
 def _asked(peer: Peer, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

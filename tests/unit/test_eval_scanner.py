@@ -233,9 +233,14 @@ def test_a_peer_that_leaves_rows_out_is_an_error(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(peers, "_asked", short)
     items = [bare("a", 1, "a"), bare("b", 1, "b")]
-    assert peers._theirs(peers.PEERS[0], items[:1]).flagged == {1: (1, 1, 0)}
+    assert peers._theirs(peers.PEERS[0], {"s": items[:1]}).counts == ((1, 1, 0),)
     with pytest.raises(ValueError, match="did not answer"):
-        peers._theirs(peers.PEERS[0], items)
+        peers._theirs(peers.PEERS[0], {"s": items})
+
+
+def test_answers_are_counted_set_by_set() -> None:
+    flags = [(True, False), (True, True), (False, False)]
+    assert peers._counted([1, 0, 2], flags) == ((1, 1, 0), (0, 0, 0), (2, 1, 1))
 
 
 def test_predictions_are_those_that_the_scorer_reads(tmp_path: Path) -> None:
