@@ -1,6 +1,8 @@
 """Every rule's own examples, and the shape of the tables."""
 
+import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,10 +43,46 @@ def test_a_rule_says_why_in_a_sentence(rule: Rule) -> None:
     assert len(rule.why) > 15
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["previous", "own", "all", "everything", "bare", "new-task"])
-def test_every_accepted_language_has_the_full_set(language: str, name: str) -> None:
-    assert f"override.{language}.{name}" in default_ruleset().rules
+EVERYWHERE = {
+    "override": 26, "role-play": 10, "tool-bait": 6, "exfiltration": 8,
+}  # fmt: skip
+"""How many signs of a kind every accepted language has at least."""
+
+
+@pytest.mark.parametrize("kind", EVERYWHERE)
+def test_every_accepted_language_knows_the_same_signs(kind: str) -> None:
+    signs = {
+        language: {r.family for r in RULES if r.kind == kind and r.language == language}
+        for language in LANGUAGES
+    }
+    assert len(signs["en"]) >= EVERYWHERE[kind]
+    assert {language: signs["en"] - found for language, found in signs.items()} == {
+        language: set[str]() for language in LANGUAGES
+    }
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_positive_example_is_no_sentence_of_the_labelled_sets(rule: Rule) -> None:
+    texts = labelled()
+    if texts is None:
+        pytest.skip(f"NOT RUN: the labelled documents are not at {EVALDATA}")
+    if rule.kind in ("override", "role-play", "tool-bait", "exfiltration"):
+        said = " ".join(rule.positive.casefold().split())
+        assert len(said) < 20 or said not in texts
+
+
+EVALDATA = Path(__file__).parents[4] / "shared/evaldata/injection"
+
+
+@cache
+def labelled() -> str | None:
+    """All texts of the labelled sets, spaces folded; None when they are not here."""
+    if not EVALDATA.exists():
+        return None
+    files = sorted(EVALDATA.rglob("*.jsonl"))
+    lines = (line for file in files for line in file.read_text("utf-8").split("\n") if line)
+    texts = (json.loads(line) for line in lines)
+    return "\n".join(" ".join(str(row.get("text", "")).casefold().split()) for row in texts)
 
 
 def test_every_kind_has_rules() -> None:
@@ -81,6 +119,20 @@ ROW = (
 )
 
 
+SHARED = (
+    '[[rule]]\nid = "spam.x"\nseverity = "low"\nwhy = "Because."\n'
+    'patterns = ["plum"]\n[rule.examples]\nen = ["plum", "pear"]\nsl = ["plum", "hruška"]\n'
+)
+
+
+def test_one_row_stands_for_a_rule_in_each_language_of_its_examples(tmp_path: Path) -> None:
+    rules = load(broken(tmp_path, SHARED + '[rule.also]\nsl = ["sliva"]')).rules
+    assert {i: (r.language, r.patterns, r.negative) for i, r in rules.items()} == {
+        "spam.en.x": ("en", ("plum",), "pear"),
+        "spam.sl.x": ("sl", ("plum", "sliva"), "hruška"),
+    }
+
+
 @pytest.mark.parametrize(
     ("rule", "complaint"),
     [
@@ -91,6 +143,7 @@ ROW = (
         (ROW + 'patterns = ["ab* here"]', "a pattern begins with a word"),
         (ROW.replace("low", "grave"), "severity"),
         (ROW + 'surprise = "x"', "surprise"),
+        (SHARED + '[rule.also]\nde = ["x"]', "no examples in"),
     ],
 )
 def test_a_malformed_table_is_refused(tmp_path: Path, rule: str, complaint: str) -> None:
