@@ -5,6 +5,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from services.scanner.identifiers import (
+    dense_lookalikes,
+    invisible_in_code,
+    lookalikes_in_code,
+    mixed_words,
+)
 from services.scanner.normalise import LETTER, ZERO_WIDTH
 from services.scanner.readings import LATIN_LOOKALIKES
 
@@ -93,28 +99,14 @@ def variation_selectors(text: str) -> Iterator[Span]:
     return (m.span() for m in _SELECTORS.finditer(text))
 
 
-_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13f5]")
-_SEAM = re.compile(r"[A-Za-z][\u0370-\u058f\u13a0-\u13f5]|[\u0370-\u058f\u13a0-\u13f5][A-Za-z]")
-_WORD = re.compile(r"\w{1,60}")
-
-
 def lookalikes(text: str) -> Iterator[Span]:
     """Words mostly of Latin letters in which some are replaced by look-alikes of other scripts."""
-    if text.isascii() or not _FOREIGN.search(text):
-        return
-    done = 0
-    for seam in _SEAM.finditer(text):
-        start = seam.start()
-        while start > done and (text[start - 1].isalnum() or text[start - 1] == "_"):
-            start -= 1
-        word = _WORD.match(text, start)
-        if seam.start() < done or word is None:
-            continue
-        done = word.end()
-        foreign = _FOREIGN.findall(word.group())
-        latin = len(re.findall("[A-Za-z]", word.group()))
+    for start, end in mixed_words(text):
+        word = text[start:end]
+        foreign = [c for c in word if not c.isascii()]
+        latin = sum(c.isascii() and c.isalpha() for c in word)
         if latin > len(foreign) and all(c.casefold() in LATIN_LOOKALIKES for c in foreign):
-            yield word.span()
+            yield start, end
 
 
 _CLOAK = re.compile(
@@ -297,6 +289,9 @@ DETECTORS: dict[str, Detector] = {
     "tag-characters": tag_characters,
     "variation-selectors": variation_selectors,
     "lookalikes": lookalikes,
+    "lookalikes-in-code": lookalikes_in_code,
+    "dense-lookalikes": dense_lookalikes,
+    "invisible-in-code": invisible_in_code,
     "repeated-lines": repeated_lines,
     "link-density": link_density,
     "stuffed-words": stuffed_words,
@@ -305,7 +300,8 @@ DETECTORS: dict[str, Detector] = {
 """By the name that a rule gives in `detector`."""
 
 STRANGE = frozenset(DETECTORS) - {
-    "lookalikes", "repeated-lines", "link-density", "stuffed-words", "shouting",
+    "lookalikes", "lookalikes-in-code", "dense-lookalikes", "invisible-in-code", "repeated-lines",
+    "link-density", "stuffed-words", "shouting",
 }  # fmt: skip
 """Those that have work only where there are invisible characters or marks of direction."""
 
