@@ -85,12 +85,25 @@ class Looking:
 
     async def _hits(self, body: Text | None, parse: Text | None) -> Sequence[Hit]:
         """Raises Refusal (a text is missing or was changed)."""
+        if body and parse and await self._is_clean(body, parse):
+            return []
         in_parse, hidden = await self._parse(parse, alone=body is None)
         in_body = None
         if body is not None:
             result = await self._stored.body(body.sha256, body.meta_sha256 or "")
             in_body = Hit("converted", body, result) if result.verdict != "clean" else None
         return to_decide(in_parse, in_body, hidden=hidden)
+
+    async def _is_clean(self, body: Text, parse: Text) -> bool:
+        """Is nothing in the body and nothing hidden in its parse? Most texts are read once only.
+
+        What the converter left out of the body is in no index, so it is not read again.
+        """
+        try:
+            key = (parse.sha256, body.sha256, body.meta_sha256 or "")
+            return (await self._stored.together(*key)).verdict == "clean"
+        except Refusal:
+            return False  # which of them it is, the single readings tell
 
     async def _parse(self, parse: Text | None, *, alone: bool) -> tuple[Hit | None, bool]:
         """A hit in a parse that is still stored, and whether what is hidden in it is enough."""

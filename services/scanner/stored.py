@@ -12,8 +12,7 @@ from contracts.events import Sha256
 from kernel.errors import Refusal
 from kernel.large import OneLarge
 from kernel.parsed import load
-from services.scanner.domain import ScanResult, scan
-from services.scanner.ruleset import default_ruleset
+from services.scanner.domain import ScanResult
 from services.scanner.texts import hidden_of, hidden_of_meta
 
 
@@ -32,26 +31,6 @@ class Judges(Protocol):
     def version(self) -> str: ...
     def load(self) -> str: ...
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult: ...
-
-
-class RulesOnly:
-    """The rules without the learned layer."""
-
-    def __init__(self) -> None:
-        self._ruleset = default_ruleset()
-
-    @property
-    def version(self) -> str:
-        """Of the rule set."""
-        return self._ruleset.version
-
-    def load(self) -> str:
-        """Nothing is to be loaded."""
-        return ""
-
-    def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
-        """Findings and verdict."""
-        return scan(text, hidden, self._ruleset)
 
 
 class Opinion(Protocol):
@@ -129,6 +108,15 @@ class Stored:
             body = (await read_checked(self._blobs, name)).decode()
             meta = BodyMeta.model_validate_json(await read_checked(self._blobs, meta_sha256))
             return await self._judged(body, hidden_of_meta(meta), ask)
+
+    async def together(self, parse: Sha256, body: Sha256, meta_sha256: Sha256) -> ScanResult:
+        """Of a body with its meta and with all that is hidden in its parse: one reading where two
+        find nothing. Raises as `parse`."""
+        async with self._large.turn(await read_size(self._blobs, parse)):
+            parsed = await read_parse(self._blobs, parse)
+            text = (await read_checked(self._blobs, body)).decode()
+            meta = BodyMeta.model_validate_json(await read_checked(self._blobs, meta_sha256))
+            return await self._judged(text, (*hidden_of(parsed), *hidden_of_meta(meta)))
 
     async def _judged(
         self, text: str, hidden: Sequence[HiddenText], ask: bool = False

@@ -331,7 +331,7 @@ def expected(count: int) -> RescanCounts:
     return RescanCounts(looked=count, clean=count - bad, quarantined=bad)
 
 
-@pytest.mark.parametrize("killed_at", [1, 9, 20, 34])
+@pytest.mark.parametrize("killed_at", [1, 9, 20, 29])
 async def test_killed_half_way_it_goes_on_and_nothing_happens_twice(
     world: World, monkeypatch: pytest.MonkeyPatch, killed_at: int
 ) -> None:
@@ -360,8 +360,8 @@ async def test_killed_half_way_it_goes_on_and_nothing_happens_twice(
     monkeypatch.setattr(other, "_now", lambda: later)
     read = world.rules.read
     await other.round()
-    # At most parse, hidden text and body of each version that was not recorded as done.
-    assert world.rules.read - read <= 3 * (15 - max(done, default=0))
+    # At most four readings of each version that was not recorded as done.
+    assert world.rules.read - read <= 4 * (15 - max(done, default=0))
     await world.deliver()
     view = (await world.requests.status(None)).rescans[0]
     assert (view.state, view.counts, view.done) == ("finished", expected(15), 15)
