@@ -61,7 +61,7 @@ PLANTS = 4
 MOST = 512
 """Windows of a document that are used; as the scanner's default."""
 
-FALSE_REVIEW = 0.006
+FALSE_REVIEW = 0.008
 """Share of honest held-out documents that may be reviewed at the shipped threshold."""
 
 
@@ -139,7 +139,7 @@ def logistic(x: Floats, y: Any, weight: Any, strength: float) -> tuple[Floats, f
 
 def first_step(vectors: Vectors, material: Material) -> tuple[Floats, Floats]:
     """Directions (2, dim) and biases (2,): about the answer, and any request."""
-    texts = {t for d in material.docs for t in _some(d, 120)}
+    texts = {t for d in material.docs for t in _some(d, 80)}
     plain = vectors.of(sorted(texts))
     near = vectors.of([r["text"] for r in material.negatives])
     honest_vectors = np.concatenate([plain, near])
@@ -188,9 +188,9 @@ def planted(
 ) -> tuple[Document, list[int]]:
     """An order in a document or an excerpt of it, and its rows."""
     texts, alone = doc.texts, doc.alone
-    if len(texts) > 60 or rng.random() < 0.3:
-        size = int(rng.integers(2, 60))
-        start = int(rng.integers(0, max(1, len(texts) - size)))
+    if len(texts) > 2 and (len(texts) > 60 or rng.random() < 0.3):
+        size = int(np.exp(rng.uniform(np.log(2), np.log(len(texts)))))
+        start = int(rng.integers(0, len(texts) - size + 1))
         texts, alone = texts[start : start + size], alone[start : start + size]
     n = len(texts)
     at = {0: 0, 1: n}.get(int(rng.integers(0, 4)), int(rng.integers(0, n + 1)))
@@ -335,16 +335,18 @@ def trial(vectors: Vectors, material: Material, tests: Sequence[Doc], folds: int
 
 
 def _orders_tried(vectors: Vectors, model: Model, unseen: Material) -> list[tuple[Order, float]]:
-    by_language: dict[str, list[Doc]] = defaultdict(list)
-    for doc in unseen.docs:
-        by_language[doc.language].append(doc)
+    """Parallel orders in parallel hosts: the same of both in every language."""
+    hosts: dict[str, list[Doc]] = defaultdict(list)
+    for doc in sorted(unseen.docs, key=lambda d: d.host):
+        if doc.set == "own":
+            hosts[doc.language].append(doc)
     found = []
     for order in unseen.orders:
         if order.source == "own":
             rng = np.random.default_rng(fold_of(order.group, 1 << 30))
-            pool = by_language[order.language]
-            document, _ = planted(vectors, pool[int(rng.random() * len(pool))], order, rng)
-            found.append((order, best(vectors, model, document)))
+            for doc in hosts[order.language]:
+                document, _ = planted(vectors, doc, order, rng)
+                found.append((order, best(vectors, model, document)))
     return found
 
 

@@ -41,6 +41,7 @@ class Doc:
     host: str
     label: int
     category: str = ""
+    id: str = ""
     texts: list[str] = field(default_factory=list)
     alone: list[bool] = field(default_factory=list)
 
@@ -80,7 +81,15 @@ def document(text: str, **about: Any) -> Doc:
 
 def own() -> list[Row]:
     """Our own sentences: {id, text, label, language, kind}."""
-    return rows(OWN)
+    return [row for row in rows(OWN) if row["kind"] != "document"]
+
+
+def _own_documents(_data: Path) -> Iterator[Doc]:
+    """Our own honest documents, each in nine variants, which share their `host`."""
+    for row in rows(OWN):
+        if row["kind"] == "document":
+            host = row["id"].partition(".")[0]
+            yield document(row["text"], set="own", language=row["language"], host=host, label=0)
 
 
 def orders(data: Path) -> list[Order]:
@@ -122,7 +131,7 @@ def bipia(data: Path) -> list[Doc]:
         docs.append(
             document(
                 row["text"], set="bipia", language="en", host=clean.get(bare, bare[:60]),
-                label=row["label"], category=row.get("category") or "",
+                label=row["label"], category=row.get("category") or "", id=row["id"],
             )
         )  # fmt: skip
     return docs
@@ -134,6 +143,7 @@ def labelled(data: Path, name: str, kind: str | None = None) -> list[Doc]:
         document(
             r["text"], set=name.partition("/")[0], host=r["id"], label=r["label"],
             language=r.get("lang") or "en", category=r.get("why") or r.get("source") or "",
+            id=r["id"],
         )
         for r in rows(data / f"injection/{name}.jsonl")
         if kind in (None, r.get("kind"))
@@ -266,6 +276,7 @@ class Source:
 
 
 SOURCES: Sequence[Source] = (
+    Source("own documents", "Apache-2.0", _own_documents),
     Source("gnome_help", "CC BY-SA 3.0", lambda d: _retrieval(d, "gnome_help", 70)),
     Source("libreoffice_help", "MPL-2.0", lambda d: _retrieval(d, "libreoffice_help", 60)),
     Source("progit", "CC BY-NC-SA 3.0", lambda d: _retrieval(d, "progit", 60)),

@@ -7,7 +7,6 @@ disk, and nothing is fetched.
 """
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -75,7 +74,6 @@ class Encoder:
         Raises:
             EmbedderError: the package with the weights is missing or of another version.
         """
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         path = bundled_weights()
         source = Q4File(path)
         self._layers = tuple(layers)
@@ -103,8 +101,8 @@ class Encoder:
 
     def tokens(self, texts: Sequence[str]) -> list[Ids]:
         """Numbers of the tokens of each text, cut off at `MOST_TOKENS`."""
-        found = self._tokenizer.encode_batch(list(texts))
-        return [np.asarray(encoding.ids, dtype=np.int32) for encoding in found]
+        # One by one: a batch would take all cores.
+        return [np.asarray(self._tokenizer.encode(t).ids, dtype=np.int32) for t in texts]
 
     def word_scores(self, direction: Floats) -> Floats:
         """The product of each word vector of the vocabulary with `direction`, shape (words,)."""
