@@ -2,7 +2,8 @@
 
 import re
 
-from contracts.artifacts import HiddenKind, HiddenText
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
 
 _MOST = 8 * 1024 * 1024
 _PIECE = 20_000

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from contracts.artifacts import HiddenKind, HiddenText
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
 from services.converter.parsing.emphasis import Run, emphasised, emphasised_runs
 from services.converter.parsing.literal import line_start, linked, plain_line, raised, span
 from services.converter.parsing.marks import unmarked

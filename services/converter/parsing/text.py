@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
-from contracts.artifacts import BodyMeta, HiddenKind, HiddenText, ParsedDocument, Place
+from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument, Place
+from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from kernel.media import MARKDOWN
