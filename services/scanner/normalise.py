@@ -65,6 +65,19 @@ class Origin(Sequence[int]):
             step = other._steps[i]
             self.add(other._sources[i] + (low - other._starts[i]) * step, high - low, step)
 
+    def through(self, other: "Origin") -> "Origin":
+        """Where the places that this one names came from, by `other`."""
+        found = Origin()
+        ends = [*self._starts[1:], self._length][: len(self._starts)]
+        for start, end, source, step in zip(
+            self._starts, ends, self._sources, self._steps, strict=True
+        ):
+            if step:
+                found.extend(other, source, source + end - start)
+            else:
+                found.add(other[source], end - start, 0)
+        return found
+
     def __len__(self) -> int:
         return self._length
 
@@ -222,10 +235,7 @@ def unescaped(view: Mapped) -> Mapped:
 def refold(view: Mapped) -> Mapped:
     """`view` folded, mapped to the source of `view`."""
     folded = fold(view.text)
-    origin = Origin()
-    for at in range(len(folded.text)):
-        origin.add(view.origin[folded.origin[at]], 1)
-    return Mapped(folded.text, origin)
+    return Mapped(folded.text, folded.origin.through(view.origin))
 
 
 def regions(text: str, pattern: re.Pattern[str], margin: int = _MARGIN) -> Iterator[Place]:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.scanner.normalise import Mapped, Origin, fold, refold, unescaped
@@ -44,6 +44,7 @@ def read(text: str) -> list[Reading]:
     return list(readings(Mapped.of(text), view, lexicon.look(view.text).signals, lexicon.knows))
 
 
+@settings(deadline=None)  # the first example waits until the tables are compiled
 @given(ODD)
 def test_every_reading_stays_inside_its_source(text: str) -> None:
     view = unescaped(fold(text))

@@ -1,0 +1,79 @@
+"""Work grows with the text, whatever stands in it. Work is counted, not timed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from services.scanner import decode, matching, readings
+from services.scanner.domain import scan
+from services.scanner.lexicon import Lexicon
+from services.scanner.ruleset import Phrase, default_ruleset
+
+SMALL, LARGE = 36_000, 144_000
+PIECES = [
+    "a", "[", "(", "<", "*", "QUJD", "&amp;", "\u200b", "ignore ", "> a\n", "`", '"', "'a' ",
+    "instructions ", "ignore instructions ", "ignore all the ", "i g n o r e ", "1gn0r3 ", "іgn",
+    "[a](b) ", "**a**b", "%41", "&#97;", "=41", "\\u0041", "\\_", "a\u200bb ", "vtaber ", "erongi ",
+    "prompt", "41 ", "73, ", "a\n", "слово ", "игнорируй ", "\u202ea", "a\b", "<!--", "x\ufe0f",
+]  # fmt: skip
+
+
+class Work(Counter[str]):
+    """Counts the steps of a scan whose number the text decides."""
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._count(monkeypatch, matching, "_in_context", "contexts")
+        self._count(monkeypatch, matching, "fold", "characters folded")
+        self._count(monkeypatch, readings, "fold", "characters folded")
+        self._count(monkeypatch, decode, "_plain", "characters decoded")
+        look = Lexicon.look
+
+        def counted(lexicon: Lexicon[Phrase], text: str) -> Any:
+            found = look(lexicon, text)
+            self["characters looked at"] += len(text)
+            self["tries"] += len(found.phrases)
+            return found
+
+        monkeypatch.setattr(Lexicon, "look", counted)
+
+    def _count(self, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, unit: str) -> None:
+        function: Callable[..., Any] = getattr(module, name)
+
+        def counted(*arguments: Any) -> Any:
+            self[unit] += max((len(a) for a in arguments if isinstance(a, str)), default=1)
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+
+def filled(piece: str, size: int) -> str:
+    return piece * (size // len(piece))
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+    counted = Work()
+    counted.watch(monkeypatch)
+    yield counted
+
+
+def done(work: Work, text: str) -> Counter[str]:
+    work.clear()
+    scan(text, (), default_ruleset())
+    return Counter(work)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_four_times_the_text_is_four_times_the_work(piece: str, work: Work) -> None:
+    small, large = done(work, filled(piece, SMALL)), done(work, filled(piece, LARGE))
+    for unit, count in large.items():
+        assert count <= 5 * small[unit] + 1_000, unit
+
+
+def test_prose_costs_few_tries_however_many_phrases_there_are(work: Work) -> None:
+    prose = "The committee met in spring and agreed on the plan for the coming year. " * 500
+    spent = done(work, prose)
+    assert spent["tries"] < len(prose) / 25
+    assert spent["characters looked at"] < 1.2 * len(prose)
