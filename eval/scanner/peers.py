@@ -56,7 +56,7 @@ REJECTED = {
     "rebuff, lakera, vigil-guard, prompt-guard services": "ask a server",
     "guardrails-ai-detect-prompt-injection": "rebuff's prompt, sent to a model",
     "plumblint": "its licence forbids commercial use",
-    "prompt-injection-defense": "needs `datasets`, which it downloads its examples with",
+    "prompt-injection-defense": "asks for the library `datasets`; not looked at further",
     "langkit, whylogs": "compare with a set that is fetched, by an embedder that is fetched",
 }
 """Candidates that were looked at and why they are not compared."""
