@@ -191,6 +191,18 @@ def test_an_order_in_an_honest_text_is_found_where_it_stands(real: Judge, langua
     assert [text.encode()[f.byte_start : f.byte_end].decode().strip() for f in found] == [order]
 
 
+def test_the_examples_of_the_rule_are_true(real: Judge) -> None:
+    rule = default_ruleset().rules["learned.instruction"]
+    lines = HOSTS["en"][0].splitlines(keepends=True)
+
+    def found(sentence: str) -> bool:
+        result = real.judge("".join([*lines[:3], sentence + "\n", *lines[3:]]))
+        return rule.id in {finding.rule for finding in result.findings}
+
+    assert found(rule.positive)
+    assert not found(rule.negative)
+
+
 def test_an_order_in_hidden_text_is_found_there(real: Judge) -> None:
     host, order = HOSTS["en"]
     hidden = (
