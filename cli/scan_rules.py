@@ -2,14 +2,12 @@
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
+from itertools import groupby
 
 from cli.output import CliError, as_json, out
 from services.scanner.detectors import DETECTORS
-from services.scanner.ruleset import FOLDER, Rule, default_ruleset
+from services.scanner.ruleset import Rule, default_ruleset, word_lists
 
 _FEW = 12
 """Words of a list that are shown to a person."""
@@ -77,7 +75,10 @@ def _shown(text: str) -> str:
 
 def _looks_for(rule: Rule, *, few: bool) -> Iterator[str]:
     for pattern in rule.patterns:
-        yield " ".join(_sign(sign, rule, few=few) for sign in pattern.split())
+        # A list that may come several times is told once.
+        yield " ".join(
+            told for told, _ in groupby(_sign(s, rule, few=few) for s in pattern.split())
+        )
     if rule.regex:
         yield f"the regular expression {rule.regex}"
     if rule.detector:
@@ -100,7 +101,7 @@ def _sign(sign: str, rule: Rule, *, few: bool) -> str:
         rest = _sign(sign[1:], rule, few=few) if len(sign) > 1 else ""
         return f"(at the beginning of a sentence) {rest}".rstrip()
     name = sign.removesuffix("?")
-    words = _words(rule).get(name.strip("{}"), ()) if name.startswith("{") else (name,)
+    words = word_lists()[rule.id][name.strip("{}")] if name.startswith("{") else (name,)
     shown = words[:_FEW] if few else words
     text = " | ".join(shown) + (
         f" | {len(words) - len(shown)} more" if len(shown) < len(words) else ""
@@ -108,21 +109,3 @@ def _sign(sign: str, rule: Rule, *, few: bool) -> str:
     if name != sign:
         return f"[{text}]"
     return f"({text})" if len(words) > 1 else text
-
-
-def _words(rule: Rule) -> dict[str, tuple[str, ...]]:
-    """The word lists that the patterns of a rule may name."""
-    lists = _vocabularies().get(rule.id, {})
-    return {
-        n: tuple(w) for n, w in {**lists.get("any", {}), **lists.get(rule.language, {})}.items()
-    }
-
-
-@cache
-def _vocabularies() -> dict[str, dict[str, Any]]:
-    """By rule: the word lists of its table."""
-    found: dict[str, dict[str, Any]] = {}
-    for file in sorted(FOLDER.glob("*.toml")):
-        table = tomllib.loads(file.read_text("utf-8"))
-        found |= {row["id"]: table.get("words", {}) for row in table.get("rule", [])}
-    return found

@@ -183,6 +183,15 @@ def reasons() -> dict[str, str]:
 Words = dict[str, tuple[str, ...]]
 
 
+@cache
+def word_lists() -> dict[str, Words]:
+    """By the id of a rule: the word lists that its patterns may name."""
+    names = ("scoring", "contexts")
+    files = (f for f in sorted(FOLDER.glob("*.toml")) if f.stem not in names)
+    tables = (tomllib.loads(f.read_text("utf-8")) for f in files)
+    return {rule.id: words for table in tables for rule, words in _rules(table)}
+
+
 def _rules(table: dict[str, Any]) -> Iterator[tuple[Rule, Words]]:
     for row in table["rule"]:
         for single in _by_language(row):

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from email.message import EmailMessage
@@ -300,6 +301,8 @@ def test_every_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
         assert rule.why in told
         assert visible(rule.positive.encode()) in told
         assert "{" not in told.split("looks for", 1)[1].split("fires")[0] or rule.regex
+        assert "[]" not in told, "a list without words explains nothing"
+        assert not re.search(r"looks for .* {2}", told) or rule.regex
 
 
 def test_an_explanation_as_json_has_the_pair_of_examples(
