@@ -5,10 +5,11 @@ words of phrases are found at once; a phrase is tried only where one of its firs
 within reach of one of its anchors.
 """
 
-from bisect import bisect_left
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import ahocorasick
 
@@ -16,8 +17,10 @@ STEM = 4
 """Letters by which a word that goes on is looked up."""
 
 _SHORT = 3  # letters of a word that stands inside too many others
-_LONG = 7  # letters of a word that hardly is part of another
 _TAGS = 400  # characters that markup between the words of a phrase may take
+_FLOOD = 2_000  # first words of phrases in one text; twice as many as any prose of a window has
+_CONTEXT = 600  # characters after a first word that decide whether a phrase stands there
+_AGAIN = 16  # times that a first word is followed up between the same words
 
 
 class Anchored(Protocol):
@@ -56,27 +59,16 @@ class _Anchor(Generic[P]):
                 self.short.add(opening)
 
 
-_Meaning: TypeAlias = tuple[str, _Anchor[P] | None] | None
-_Row: TypeAlias = tuple[int, tuple[int, ...], _Meaning[P], _Meaning[P], tuple[str, ...]]
-
-
 @dataclass(slots=True)
 class _Entry(Generic[P]):
-    """What a string means: as a word, as the beginning of one, anywhere."""
+    """What a string means where it stands as a word, or where a word begins with it."""
 
-    length: int
-    word: _Anchor[P] | None = None
     opening: str = ""
+    anchor: _Anchor[P] | None = None
     signals: list[str] = field(default_factory=list)
-    stem: _Anchor[P] | None = None
-    stem_opening: str = ""
-    signs: list[int] = field(default_factory=list)
 
-    def row(self) -> _Row[P]:
-        """What `Lexicon.look` reads: it does so for every second word of a text."""
-        beginning = (self.stem_opening, self.stem) if self.stem_opening or self.stem else None
-        whole = (self.opening, self.word) if self.opening or self.word else None
-        return self.length, tuple(self.signs), beginning, whole, tuple(self.signals)
+
+_Row: TypeAlias = tuple[int, int, str, _Anchor[P] | None, tuple[str, ...], tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -84,14 +76,12 @@ class Look(Generic[P]):
     """What may be in a text.
 
     `phrases`: each with the place of its first word, in no order. `signs`: by number, where the
-    strings of an expression stand. `signals`: by name, where the words of one stand. `inner`:
-    where a long word stands in the middle of a longer one.
+    strings of an expression stand. `signals`: by name, where the words of one stand.
     """
 
     phrases: list[tuple[P, int]]
     signs: dict[int, list[tuple[int, int]]]
     signals: dict[str, list[tuple[int, int]]]
-    inner: list[int]
 
 
 class Lexicon(Generic[P]):
@@ -112,41 +102,47 @@ class Lexicon(Generic[P]):
         vocabulary: Iterable[str] = (),
     ) -> None:
         self._entries: dict[str, _Entry[P]] = {}
+        self._signs: dict[str, list[int]] = {}
         self._words: set[str] = set()
         self._stems: set[str] = set()
+        self._anywhere: Any = None
         for phrase in phrases:
             self._add(phrase)
         for number, strings in (signs or {}).items():
             for string in filter(None, strings):
-                self._entry(string).signs.append(number)
+                self._signs.setdefault(string, []).append(number)
         for name, words in (signals or {}).items():
             for word in words:
                 self._entry(word).signals.append(name)
         for word in vocabulary:
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
-        self._automaton = ahocorasick.Automaton()
-        for string, entry in self._entries.items():
-            self._automaton.add_word(string, entry.row())
-        if self._entries:
-            self._automaton.make_automaton()
+        rows = dict(self._rows())
+        self._automaton = _automaton(rows)
+        self._marks = {s: tuple(n) for s, n in self._signs.items() if s not in rows}
 
-    def _entry(self, string: str) -> _Entry[P]:
-        return self._entries.setdefault(string, _Entry(len(string)))
+    def _entry(self, word: str) -> _Entry[P]:
+        return self._entries.setdefault(word, _Entry())
 
     def _add(self, phrase: P) -> None:
         for opening in phrase.openings:
-            if opening[-1] == "*":
-                self._entry(opening[:-1]).stem_opening = opening
-            elif len(opening) > _SHORT:
+            if len(opening) > _SHORT:
                 self._entry(opening).opening = opening
-        for anchor in phrase.anchors:
-            entry = self._entry(anchor.rstrip("*"))
-            if anchor[-1] == "*":
-                entry.stem = entry.stem or _Anchor()
-                entry.stem.add(phrase)
-            else:
-                entry.word = entry.word or _Anchor()
-                entry.word.add(phrase)
+        for word in phrase.anchors:
+            entry = self._entry(word)
+            entry.anchor = entry.anchor or _Anchor()
+            entry.anchor.add(phrase)
+
+    def _rows(self) -> Iterator[tuple[str, _Row[P]]]:
+        """What is looked for in a parted text, and what it means."""
+        for word, entry in self._entries.items():
+            stem = word.removesuffix("*")
+            whole = stem == word
+            signals = tuple(entry.signals)
+            row = (int(whole), len(stem), entry.opening, entry.anchor, signals, ())
+            yield f" {word} " if whole else f" {stem}", row
+        for sign, numbers in self._signs.items():
+            if sign.isalnum():
+                yield sign, (0, len(sign), "", None, (), tuple(numbers))
 
     def knows(self, word: str) -> bool:
         """Is it a word of the vocabulary?"""
@@ -156,70 +152,115 @@ class Lexicon(Generic[P]):
 
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""
-        found: Look[P] = Look([], {}, {}, [])
-        seen: list[tuple[int, int, tuple[str, _Anchor[P] | None]]] = []
-        for last, (length, signs, beginning, whole, names) in self._found(text):
-            end = last + 1
+        found: Look[P] = Look([], self._marked(text), {})
+        near = _Near(text, found.phrases)
+        for last, row in self._automaton.iter(parted(text)):
+            tail, length, opening, anchor, names, signs = row
+            end = last - tail
             start = end - length
+            if opening:
+                near.opens(opening, start)
+            if anchor is not None:
+                near.closes(anchor, start, end)
+            for name in names:
+                found.signals.setdefault(name, []).append((start, end))
             for number in signs:
                 found.signs.setdefault(number, []).append((start, end))
-            if start and text[start - 1].isalnum():
-                if length >= _LONG:
-                    found.inner.append(start)
-                continue
-            if beginning is not None:
-                seen.append((start, end, beginning))
-            if (whole is not None or names) and not text[end : end + 1].isalnum():
-                if whole is not None:
-                    seen.append((start, end, whole))
-                for name in names:
-                    found.signals.setdefault(name, []).append((start, end))
-        found.phrases = list(_opened(text, seen))
         return found
 
-    def _found(self, text: str) -> Iterator[tuple[int, _Row[P]]]:
-        return self._automaton.iter(text) if self._entries else iter(())
+    def _marked(self, text: str) -> dict[int, list[tuple[int, int]]]:
+        """Where the strings with marks in them stand."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for sign, numbers in self._marks.items():
+            at = text.find(sign)
+            while at >= 0:
+                for number in numbers:
+                    found.setdefault(number, []).append((at, at + len(sign)))
+                at = text.find(sign, at + len(sign))
+        return found
 
     def inside(self, text: str) -> set[P]:
         """The phrases whose anchors are in a text without gaps between its words."""
+        if self._anywhere is None:
+            anchors: dict[str, list[_Anchor[P]]] = {}
+            for word, entry in self._entries.items():
+                if entry.anchor is not None:
+                    anchors.setdefault(word.rstrip("*"), []).append(entry.anchor)
+            self._anywhere = _automaton(anchors)
         found: set[P] = set()
-        for _, (_, _, beginning, whole, _) in self._found(text):
-            for _, anchor in filter(None, (beginning, whole)):
-                if anchor is not None:
-                    found.update(*anchor.openings.values())
+        for _, places in self._anywhere.iter(text):
+            for anchor in places:
+                found.update(*anchor.openings.values())
         return found
 
 
-def _opened(
-    text: str, seen: Sequence[tuple[int, int, tuple[str, _Anchor[P] | None]]]
-) -> Iterator[tuple[P, int]]:
-    """The phrases with an anchor that one of their openings is in reach of; each pair once."""
-    places, openings = _openings(seen)
-    tried: set[tuple[int, int]] = set()
-    for start, end, (_, anchor) in seen:
-        if anchor is None:
-            continue
-        low = _reached(text, start, end, anchor.reach)
-        wanted = anchor.openings
-        near = []
-        for i in range(bisect_left(places, low), bisect_left(places, end)):
+def _automaton(rows: Mapping[str, Any]) -> Any:
+    automaton = ahocorasick.Automaton()
+    for string, row in (rows or {"\0": ()}).items():
+        automaton.add_word(string, row)
+    automaton.make_automaton()
+    return automaton
+
+
+_PARTED = bytes(c if c > 127 or chr(c).isalnum() else 32 for c in range(256))
+_OTHER_MARK = re.compile(r"[^\x00-\x7f\w]")
+
+
+def parted(text: str) -> str:
+    """A text with a blank for each character that no word has, and one more at both ends."""
+    words = text.encode("utf-8", "surrogatepass").translate(_PARTED)
+    plain = words.decode("utf-8", "surrogatepass")
+    return f" {plain if plain.isascii() else _OTHER_MARK.sub(' ', plain)} "
+
+
+class _Near(Generic[P]):
+    """Collects the phrases with an anchor that one of their openings is in reach of; each once.
+
+    Words are told in the order of the text.
+    """
+
+    def __init__(self, text: str, found: list[tuple[P, int]]) -> None:
+        self._text = text
+        self._found = found
+        self._tags = "<" in text
+        self._places: list[int] = []
+        self._openings: list[str] = []
+        self._tried: set[tuple[int, int]] = set()
+        self._contexts: Counter[str] = Counter()
+
+    def opens(self, opening: str, start: int) -> None:
+        """A first word of phrases."""
+        if len(self._places) > _FLOOD and self._is_stale(start):
+            return
+        self._places.append(start)
+        self._openings.append(opening)
+
+    def _is_stale(self, start: int) -> bool:
+        """Has it stood between the same words again and again? The same would be found again."""
+        context = self._text[max(0, start - _CONTEXT // 4) : start + _CONTEXT]
+        self._contexts[context] += 1
+        return self._contexts[context] > _AGAIN
+
+    def closes(self, anchor: _Anchor[P], start: int, end: int) -> None:
+        """An anchor."""
+        low = end - anchor.reach
+        if self._tags and self._text.find("<", max(0, low), start) >= 0:
+            low -= _TAGS
+        wanted, places, openings = anchor.openings, self._places, self._openings
+        i = len(places) - 1
+        while i >= 0 and (at := places[i]) >= low:
             if openings[i] in wanted:
-                near.append((places[i], openings[i]))
+                self._try(wanted[openings[i]], at)
+            i -= 1
         for opening in anchor.short:
-            near += [(at, opening) for at in _places(text, opening, low, end)]
-        for at, opening in near:
-            for phrase in wanted[opening]:
-                if (key := (id(phrase), at)) not in tried:
-                    tried.add(key)
-                    yield phrase, at
+            for at in _places(self._text, opening, max(0, low), end):
+                self._try(wanted[opening], at)
 
-
-def _openings(
-    seen: Sequence[tuple[int, int, tuple[str, _Anchor[P] | None]]],
-) -> tuple[list[int], list[str]]:
-    """Where first words of phrases stand, in ascending order, and which."""
-    found = sorted((start, opening) for start, _, (opening, _) in seen if opening)
-    return [start for start, _ in found], [opening for _, opening in found]
+    def _try(self, phrases: Iterable[P], at: int) -> None:
+        for phrase in phrases:
+            if (key := (id(phrase), at)) not in self._tried:
+                self._tried.add(key)
+                self._found.append((phrase, at))
 
 
 def _places(text: str, word: str, low: int, high: int) -> Iterator[int]:
@@ -230,9 +271,3 @@ def _places(text: str, word: str, low: int, high: int) -> Iterator[int]:
         if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
             yield at
         at = text.find(word, end, high)
-
-
-def _reached(text: str, start: int, end: int, reach: int) -> int:
-    """Where a phrase with an anchor at [start, end) begins at the earliest."""
-    low = max(0, end - reach)
-    return max(0, low - _TAGS) if text.find("<", low, start) >= 0 else low

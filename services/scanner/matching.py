@@ -127,7 +127,7 @@ def _window_hits(raw: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
     yield from _expressions(view, look.signs, ruleset)
     for reading in readings(raw, view, look.signals, lexicon.knows):
         yield from _reading_hits(reading, ruleset)
-    for word in squeezed(view, look.inner):
+    for word in squeezed(view):
         yield from _squeezed(word, ruleset)
 
 

@@ -86,7 +86,7 @@ _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](
 _SHAPE = bytes(97 if chr(c).isalnum() or chr(c) == "?" else 32 for c in range(256))
 _ALONE = re.compile(rb" (?=a {1,6}a {1,6}a {1,6}a {1,6}a )")
 _NARROW_GAP = re.compile(r"(?<=[^\W_])(?:[ ]|[.,*_|/·•-]|[ ]?[.,*_|/·•-][ ]?)(?=[^\W_](?![^\W_]))")
-_LONG_WORD = 22  # letters; four words without gaps have them
+_LONG_WORD = b"a" * 22  # letters in a row; four words without gaps have them
 _NOT_LETTER = re.compile(r"[\W_]+")
 _INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
 _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
@@ -179,7 +179,7 @@ def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
         plain = view.replace(_LINK_MARKS, "")
         if len(plain.text) != len(text):
             yield plain
-    for low, high in around((m.span() for m in spaced(text)), len(text), 0):
+    for low, high in around((m.span() for m in _spaced(text, _shape(text))), len(text), 0):
         yield view.cut(low, high).replace(_NARROW_GAP, "")
 
 
@@ -196,28 +196,29 @@ def _glued(text: str, knows: Knows) -> Iterator[Place]:
                 yield whole.span()
 
 
-def squeezed(view: Mapped, inner: Iterable[int]) -> Iterator[Mapped]:
-    """Words typed with gaps between their letters, or with none between them, without any gap.
-
-    `inner` are the places within words where known ones stand, in ascending order.
-    """
-    for match in spaced(view.text):
+def squeezed(view: Mapped) -> Iterator[Mapped]:
+    """Words typed with gaps between their letters, or with none between them, without any gap."""
+    shape = _shape(view.text)
+    for match in _spaced(view.text, shape):
         yield view.cut(*match.span()).replace(_NOT_LETTER, "")
-    done = 0
-    for at in inner:
-        if at >= done:
-            start, done = _word_around(view.text, at, "", 200)
-            if done - start >= _LONG_WORD:
-                yield view.cut(start, done)
+    at = shape.find(_LONG_WORD)
+    while at >= 0:
+        start, end = _word_around(view.text, at, "", 200)
+        if end - start >= len(_LONG_WORD):
+            yield view.cut(start, end)
+        at = shape.find(_LONG_WORD, max(end, at + 1))
 
 
-def spaced(text: str) -> Iterator[re.Match[str]]:
+def _shape(text: str) -> bytes:
+    """One byte a character, since bytes are searched faster: what is not ASCII is a letter."""
+    return text.encode("ascii", "replace").translate(_SHAPE)
+
+
+def _spaced(text: str, shape: bytes) -> Iterator[re.Match[str]]:
     done = 0
     if match := _SPACED.match(text):
         done = match.end()
         yield match
-    # Bytes are searched faster: one a character, what is not ASCII counts as a letter.
-    shape = text.encode("ascii", "replace").translate(_SHAPE)
     for hint in _ALONE.finditer(shape, done):
         if hint.end() >= done and (match := _SPACED.match(text, hint.end())):
             done = match.end()

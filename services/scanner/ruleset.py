@@ -11,11 +11,11 @@ A phrase pattern is a row of words and signs: `word`, `stem*`, `{group}` (one en
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,11 +77,11 @@ class Scoring(BaseModel):
     near: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Phrase:
-    """A compiled phrase; it is tried only where one of its `openings` stands before an anchor.
+    """A phrase; it is tried only where one of its `openings` stands before an anchor.
 
-    See `lexicon.Anchored`.
+    See `lexicon.Anchored`. Its expressions are compiled when they are first tried: most never are.
     """
 
     rule: Rule
@@ -89,8 +89,17 @@ class Phrase:
     openings: tuple[str, ...]
     anchors: tuple[str, ...]
     reach: int
-    spaced: re.Pattern[str]
-    squeezed: re.Pattern[str]
+    signs: tuple["Sign", ...] = field(repr=False)
+
+    @cached_property
+    def spaced(self) -> re.Pattern[str]:
+        """It in a text."""
+        return re.compile(rf"(?<!{_WORD}){_spaced(self.signs)}")
+
+    @cached_property
+    def squeezed(self) -> re.Pattern[str]:
+        """It in a text without gaps between words."""
+        return re.compile(_squeezed(self.signs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +261,8 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
         ValueError: it begins with something optional or short, or names an unknown list.
     """
     initial, pattern = pattern[0] == "^", pattern.removeprefix("^").strip()
-    spaced, squeezed, parts = _expression(pattern, words)
+    signs = tuple(_signs(pattern, words))
+    parts = _parts(signs)
     first = parts[0] if parts else None
     if pattern[0] in "~:," or first is None or first.before or _is_short(first.entries):
         raise ValueError(f"{rule.id}: a pattern begins with a word: {pattern}")
@@ -263,8 +273,7 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
         openings=tuple(dict.fromkeys(_tokens(entry)[0] for entry in first.entries)),
         anchors=anchor.anchors,
         reach=anchor.before + max(_length(entry) for entry in anchor.entries),
-        spaced=re.compile(rf"(?<!{_WORD}){spaced}"),
-        squeezed=re.compile(squeezed),
+        signs=signs,
     )
 
 
@@ -304,8 +313,6 @@ class Part:
     @property
     def commonness(self) -> float:
         """How often one of its anchors may stand among the words of a text, roughly."""
-        if any(_letters(anchor) < STEM for anchor in self.anchors if anchor[-1] == "*"):
-            return 2.0
         return sum(map(_commonness, self.anchors))
 
 
@@ -334,48 +341,95 @@ def _is_short(entries: tuple[str, ...]) -> bool:
     return any(re.match(rf"\w{{0,{STEM - 1}}}\*", entry) for entry in entries)
 
 
-def _expression(pattern: str, words: Words) -> tuple[str, str, list[Part]]:
-    """A pattern as two regular expressions, with and without gaps, and its obligatory parts."""
-    spaced = squeezed = ""
-    parts: list[Part] = []
-    before = 0
+class Sign(NamedTuple):
+    """One sign of a pattern: a mark, a number of other words, or one of some entries."""
+
+    mark: str
+    most: int = 0
+    entries: tuple[str, ...] = ()
+    optional: bool = False
+
+
+def _signs(pattern: str, words: Words) -> Iterator[Sign]:
     for sign in pattern.split():
-        if sign == ":":
-            spaced, squeezed = spaced.removesuffix(_GAP) + r"[ *_]{0,4}:", squeezed + ":?"
-        elif sign == ",":
-            spaced = spaced.removesuffix(_GAP) + rf"[ *_\"']{{0,4}}(?:[,.!;:\n-](?!{_WORD})|\Z)"
+        if sign in ":,":
+            yield Sign(sign)
         elif sign[0] == "~":
-            count = int(sign[1:])
-            spaced += rf"(?:(?!{_DENIAL}){_WORD}{{1,24}}+{_GAP}){{0,{count}}}?"
-            squeezed += rf"{_WORD}{{0,{count * 9}}}?"
-            before += count * (24 + _LONGEST_GAP)
+            yield Sign("~", most=int(sign[1:]))
         else:
             entries, optional = _entries(sign, words)
-            wide, tight = _alternatives(entries)
-            spaced += rf"(?:{wide}{_GAP})?" if optional else wide + _GAP
-            squeezed += tight + "?" if optional else tight
-            parts += [] if optional else [Part(entries, before)]
-            before += max(map(_length, entries))
-    return spaced.removesuffix(_GAP), squeezed, parts
+            yield Sign("", entries=entries, optional=optional)
+
+
+def _parts(signs: Iterable[Sign]) -> list[Part]:
+    """The obligatory parts of a pattern."""
+    parts: list[Part] = []
+    before = 0
+    for sign in signs:
+        if sign.mark == "~":
+            before += sign.most * (24 + _LONGEST_GAP)
+        elif not sign.mark:
+            parts += [] if sign.optional else [Part(sign.entries, before)]
+            before += max(map(_length, sign.entries))
+    return parts
+
+
+def _spaced(signs: Iterable[Sign]) -> str:
+    """A pattern as a regular expression, with gaps between its words."""
+    said = ""
+    for sign in signs:
+        if sign.mark == ":":
+            said = said.removesuffix(_GAP) + r"[ *_]{0,4}:"
+        elif sign.mark == ",":
+            said = said.removesuffix(_GAP) + rf"[ *_\"']{{0,4}}(?:[,.!;:\n-](?!{_WORD})|\Z)"
+        elif sign.mark == "~":
+            said += rf"(?:(?!{_DENIAL}){_WORD}{{1,24}}+{_GAP}){{0,{sign.most}}}?"
+        else:
+            wide = _wide(sign.entries) + _GAP
+            said += f"(?:{wide})?" if sign.optional else wide
+    return said.removesuffix(_GAP)
+
+
+def _squeezed(signs: Iterable[Sign]) -> str:
+    """The same without gaps."""
+    said = ""
+    for sign in signs:
+        if sign.mark == ":":
+            said += ":?"
+        elif sign.mark == "~":
+            said += rf"{_WORD}{{0,{sign.most * 9}}}?"
+        elif not sign.mark:
+            said += _tight(sign.entries) + ("?" if sign.optional else "")
+    return said
 
 
 def _entries(token: str, words: Words) -> tuple[tuple[str, ...], bool]:
     name = token.removesuffix("?")
     if not name.startswith("{"):
-        return (fold(name).text,), name != token
+        return (_folded(name),), name != token
     if name[1:-1] not in words:
         raise ValueError(f"no word list {name}")
-    return tuple(fold(entry).text for entry in words[name[1:-1]]), name != token
+    return tuple(map(_folded, words[name[1:-1]])), name != token
 
 
-def _alternatives(entries: tuple[str, ...]) -> tuple[str, str]:
-    """A regular expression for any of the entries: with gaps between words, and without."""
+@cache
+def _folded(entry: str) -> str:
+    return fold(entry).text
+
+
+def _wide(entries: tuple[str, ...]) -> str:
+    """A regular expression for any of the entries, with gaps between words."""
     ordered = sorted(entries, key=len, reverse=True)
-    wide = "|".join(_GAP.join(_word(w) for w in e.split()) for e in ordered)
+    return "(?:" + "|".join(_GAP.join(map(_word, e.split())) for e in ordered) + ")"
+
+
+def _tight(entries: tuple[str, ...]) -> str:
+    """The same without gaps."""
     tight = "|".join(
-        re.escape(e.replace(" ", "")).replace(r"\*", rf"{_WORD}{{0,6}}?") for e in ordered
+        re.escape(e.replace(" ", "")).replace(r"\*", rf"{_WORD}{{0,6}}?")
+        for e in sorted(entries, key=len, reverse=True)
     )
-    return f"(?:{wide})", f"(?:{tight})"
+    return f"(?:{tight})"
 
 
 def _word(word: str) -> str:
@@ -388,7 +442,7 @@ def _contexts(table: dict[str, Any]) -> Contexts:
     words = _vocabulary(table["words"], "any")
 
     def before(name: str) -> re.Pattern[str]:
-        wide = "|".join(_expression(pattern, words)[0] for pattern in table[name])
+        wide = "|".join(_spaced(_signs(pattern, words)) for pattern in table[name])
         return re.compile(rf"(?<!{_WORD})(?:{wide})(?:{_GAP})?\Z")
 
     return Contexts(*(before(name) for name in ("negated", "reported", "conditional", "addressed")))
