@@ -1,5 +1,6 @@
 """From a document to the passages that read like orders to a model."""
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -127,12 +128,26 @@ def _pieces(texts: dict[int | None, str]) -> Iterator[Piece]:
 
 def has_words(text: str) -> bool:
     """Whether there is enough to read in a window."""
-    return sum(map(str.isalpha, text)) >= LETTERS
+    return sum(map(str.isalpha, squeezed(text))) >= LETTERS
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/=_-]{16,}")
+_CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 
 
 def squeezed(text: str) -> str:
-    """The words of a window with single spaces: a column's padding says nothing."""
-    return " ".join(text.split())
+    """The words of a window with single spaces: a column's padding says nothing.
+
+    Keys, hashes and pictures in base64 say nothing either, and beside them every honest sentence
+    is far from the subject. What is encoded there is read by the rules.
+    """
+    return " ".join(_RUN.sub(_unless_encoded, text).split())
+
+
+def _unless_encoded(match: re.Match[str]) -> str:
+    """The run, or a blank: letters and digits change places as no name or path has them do."""
+    run = match.group()
+    return " " if len(_CHANGE.findall(run)) * 4 > len(run) else run
 
 
 def _said(texts: dict[int | None, str], piece: Piece) -> str:

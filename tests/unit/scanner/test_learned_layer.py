@@ -1,5 +1,7 @@
 """The learned layer without its real weights: what it reads of a document, and what it says."""
 
+import base64
+import hashlib
 import threading
 from collections.abc import Sequence
 
@@ -157,3 +159,25 @@ def test_a_packed_model_is_the_same_again() -> None:
     assert packed(again) == packed(model())
     vectors = np.eye(WORDS, dtype=np.float32)
     assert again.judge(document(vectors)) == model().judge(document(vectors))
+
+
+@pytest.mark.parametrize(
+    "gibberish",
+    [
+        base64.b64encode(hashlib.sha512(b"a picture").digest()).decode(),
+        hashlib.sha256(b"a file").hexdigest(),
+        "0b9c6f0e-1f5d-4d6e-9a3c-7a1e5d2c4b8f",
+    ],
+)
+def test_keys_and_hashes_are_not_read(gibberish: str) -> None:
+    assert squeezed(f"the key {gibberish} is old") == "the key is old"
+    judging, toy = layer()
+    judging.passages(f"{LINE}{gibberish}\n{gibberish}\n{LINE}")
+    assert toy.encoded == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["getUserNameFromDatabaseById", "https://example.org/2024/05/12/what-the-choir-sang"]
+)
+def test_long_names_and_addresses_are_read(name: str) -> None:
+    assert squeezed(f"see {name} for more") == f"see {name} for more"
