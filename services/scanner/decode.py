@@ -6,8 +6,9 @@ import html
 import quopri
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_letters, digits, hexdigits
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
@@ -35,7 +36,10 @@ _READABLE = re.compile(
 )
 
 Decoder = Callable[[str], Iterator[bytes | str]]
-Gate = Literal["runs", "groups", "strange", "percent", "ampersand", "equals", "escape", "rare"]
+Gate = Literal[
+    "runs", "groups", "strange", "percent", "ampersand", "equals", "escape", "code-points", "rare",
+    "morse",
+]  # fmt: skip
 
 
 class _Cut(Exception):
@@ -119,14 +123,16 @@ def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
 
 def _places(text: str) -> Iterator[tuple[Scheme, Place]]:
     """Where `text` may hold which encoding."""
-    for span in _found(_RUN, text):
+    shape = text.encode("ascii", "replace")
+    marked = shape.translate(_AS_RUNS)
+    for span in _runs(text, marked):
         low, high = span
         if not _WORDY.fullmatch(text, low, high):
             yield _BASE64, span
             for scheme in _IN_RUNS:
                 for inner in _found(scheme.pattern, text, low, high):
                     yield scheme, inner
-    yield from _grouped(text)
+    yield from _grouped(text, _group_places(shape, marked))
     gates = _open_gates(text)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
         for span in (
@@ -144,18 +150,88 @@ def _found(
     return (match.span() for match in pattern.finditer(text, low, end))
 
 
-def _grouped(text: str) -> Iterator[tuple[Scheme, Place]]:
+# --- where runs and groups may be ----------------------------------------------------------------
+# Bytes are searched faster than text, one byte a character; most texts need no more than this.
+
+
+def _table(classes: dict[str, str]) -> bytes:
+    """Each ASCII character as the first class that has it, everything else as a point."""
+    shown = (next((name for name, cs in classes.items() if chr(c) in cs), ".") for c in range(128))
+    return "".join(shown).encode() + b"." * 128
+
+
+_LETTERS = ascii_letters + digits + "+/_-"
+_AS_RUNS = _table({"a": _LETTERS, "n": "\n\"'", " ": " \t\r"})
+_AS_GROUPS = _table({"h": hexdigits + "xX \t\n\r\x0b\x0c,;:\\-"})
+_SIXTEEN = b"a" * 16
+_EIGHT = b"a" * 8
+_JOINED = re.compile(rb"n(?=[^a]{0,16}(?:a{1,4}[^a]{1,16})?a{8})")
+_GROUPED_RUN = b"h" * 21
+_FOURS = b"aaaa " * 6
+_FOURS_ON = re.compile(rb"(?:aaaa )+")
+
+
+def _runs(text: str, marked: bytes) -> Iterator[Place]:
+    """Runs of base64 letters, also over several lines."""
+    done = 0
+    for start in _run_starts(marked):
+        if start >= done and (match := _RUN.match(text, start)):
+            done = match.end()
+            yield match.span()
+
+
+def _run_starts(marked: bytes) -> list[int]:
+    """Where a run may begin, in ascending order: what is long, or goes on in the next line."""
+    flat = marked.translate(_FLAT)
+    starts: list[int] = []
+    at = flat.find(_SIXTEEN)
+    while at >= 0:
+        starts.append(at)
+        end = flat.find(b".", at)
+        at = flat.find(_SIXTEEN, end) if end >= 0 else -1
+    for join in _JOINED.finditer(marked):
+        before = marked[max(0, join.start() - 40) : join.start()].rstrip(b" ")
+        if before.endswith(_EIGHT):
+            end = max(0, join.start() - 40) + len(before)
+            starts.append(flat.rfind(b".", 0, end) + 1)
+    return sorted(starts)
+
+
+_FLAT = bytes(c if c == ord("a") else ord(".") for c in range(256))
+
+
+def _group_places(shape: bytes, marked: bytes) -> list[Place]:
+    """Where groups may stand, in ascending order."""
+    grouped = shape.translate(_AS_GROUPS)
+    places: list[Place] = []
+    at = grouped.find(_GROUPED_RUN)
+    while at >= 0:
+        end = grouped.find(b".", at)
+        end = len(grouped) if end < 0 else end
+        places.append((at, end))
+        at = grouped.find(_GROUPED_RUN, end)
+    at = marked.find(_FOURS)
+    while at >= 0:
+        on = _FOURS_ON.match(marked, at)
+        end = on.end() if on else at + 1
+        places.append((at, end))
+        at = marked.find(_FOURS, end)
+    return sorted(places)
+
+
+def _grouped(text: str, places: Sequence[Place]) -> Iterator[tuple[Scheme, Place]]:
     """Short groups of digits or letters with gaps between them."""
     done = 0
-    starts = [(0, 0)] if _GROUPS_AHEAD.match(text) else []
-    for first, start in (*starts, *_found(_GROUPS, text)):
-        if start < done:
-            continue
-        for scheme in _GROUPED:
-            match = scheme.pattern.match(text, start) or scheme.pattern.match(text, first)
-            if match is not None:
-                done = max(done, match.end())
-                yield scheme, match.span()
+    for low, high in places:
+        ahead = [(low, low)] if low == 0 and _GROUPS_AHEAD.match(text) else []
+        for first, start in (*ahead, *_found(_GROUPS, text, max(0, low - 1), high)):
+            if start < done:
+                continue
+            for scheme in _GROUPED:
+                match = scheme.pattern.match(text, start) or scheme.pattern.match(text, first)
+                if match is not None:
+                    done = max(done, match.end())
+                    yield scheme, match.span()
 
 
 def _open_gates(text: str) -> frozenset[Gate]:
@@ -165,11 +241,10 @@ def _open_gates(text: str) -> frozenset[Gate]:
         "percent": "%" in text,
         "ampersand": "&" in text,
         "equals": "=" in text,
-        "escape": "\\" in text or "U+" in text,
-        "rare": "~>" in text
-        or any(word in text for word in _ROT47_WORDS)
-        or "._." in text
-        or any(sign in text for sign in _MORSE_SIGNS),
+        "escape": "\\" in text,
+        "code-points": "U+" in text,
+        "rare": "~>" in text or any(word in text for word in _ROT47_WORDS),
+        "morse": "._." in text or any(sign in text for sign in _MORSE_SIGNS),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
 
@@ -449,9 +524,9 @@ SCHEMES: tuple[Scheme, ...] = (
     _scheme("rare", "ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85),
     Scheme("rot47", "rare", re.compile("|".join(map(re.escape, _ROT47_WORDS))), _rot47, margin=160),
     _scheme(
-        "rare", "morse", r"(?<![.·•−–_-])(?:[.·•−–_-]{1,6}(?:[ ]{1,3}/?[ ]{0,2}|/)){14,}+", _morse
+        "morse", "morse", r"(?<![.·•−–_-])(?:[.·•−–_-]{1,6}(?:[ ]{1,3}/?[ ]{0,2}|/)){14,}+", _morse
     ),
-    _scheme("escape", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
+    _scheme("code-points", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
     _scheme(
         "escape",
         "escapes",

@@ -44,19 +44,24 @@ P = TypeVar("P", bound=Anchored)
 
 @dataclass(slots=True)
 class _Anchor(Generic[P]):
-    """The phrases that hold a word, by their first words."""
+    """The phrases that hold a word, by their first words; each with its reach, longest first."""
 
     reach: int = 0
-    openings: dict[str, list[P]] = field(default_factory=dict)
-    short: set[str] = field(default_factory=set)
-    """Those of its openings that are too short to be looked for everywhere."""
+    openings: dict[str, list[tuple[int, P]]] = field(default_factory=dict)
+    short: list[tuple[str, int, list[tuple[int, P]]]] = field(default_factory=list)
+    """Those of its openings that are too short to be looked for everywhere: parted, and reach."""
 
     def add(self, phrase: P) -> None:
         self.reach = max(self.reach, phrase.reach)
         for opening in phrase.openings:
-            self.openings.setdefault(opening, []).append(phrase)
+            self.openings.setdefault(opening, []).append((phrase.reach, phrase))
+
+    def finish(self) -> None:
+        """Sort what was added."""
+        for opening, rows in self.openings.items():
+            rows.sort(key=lambda row: -row[0])
             if len(opening) <= _SHORT:
-                self.short.add(opening)
+                self.short.append((f" {opening} ", rows[0][0], rows))
 
 
 @dataclass(slots=True)
@@ -116,6 +121,9 @@ class Lexicon(Generic[P]):
                 self._entry(word).signals.append(name)
         for word in vocabulary:
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
+        for entry in self._entries.values():
+            if entry.anchor is not None:
+                entry.anchor.finish()
         rows = dict(self._rows())
         self._automaton = _automaton(rows)
         self._marks = {s: tuple(n) for s, n in self._signs.items() if s not in rows}
@@ -153,8 +161,9 @@ class Lexicon(Generic[P]):
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""
         found: Look[P] = Look([], self._marked(text), {})
-        near = _Near(text, found.phrases)
-        for last, row in self._automaton.iter(parted(text)):
+        words = parted(text)
+        near = _Near(text, words, found.phrases)
+        for last, row in self._automaton.iter(words):
             tail, length, opening, anchor, names, signs = row
             end = last - tail
             start = end - length
@@ -190,7 +199,7 @@ class Lexicon(Generic[P]):
         found: set[P] = set()
         for _, places in self._anywhere.iter(text):
             for anchor in places:
-                found.update(*anchor.openings.values())
+                found.update(phrase for rows in anchor.openings.values() for _, phrase in rows)
         return found
 
 
@@ -216,16 +225,22 @@ def parted(text: str) -> str:
 class _Near(Generic[P]):
     """Collects the phrases with an anchor that one of their openings is in reach of; each once.
 
-    Words are told in the order of the text.
+    Words are told in the order of the text. This is the inner loop of a scan: it is written to be
+    fast.
     """
 
-    def __init__(self, text: str, found: list[tuple[P, int]]) -> None:
+    __slots__ = (
+        "_contexts", "_found", "_openings", "_places", "_tags", "_text", "_tried", "_words",
+    )  # fmt: skip
+
+    def __init__(self, text: str, words: str, found: list[tuple[P, int]]) -> None:
         self._text = text
+        self._words = words
         self._found = found
         self._tags = "<" in text
         self._places: list[int] = []
         self._openings: list[str] = []
-        self._tried: set[tuple[int, int]] = set()
+        self._tried: set[tuple[P, int]] = set()
         self._contexts: Counter[str] = Counter()
 
     def opens(self, opening: str, start: int) -> None:
@@ -243,31 +258,26 @@ class _Near(Generic[P]):
 
     def closes(self, anchor: _Anchor[P], start: int, end: int) -> None:
         """An anchor."""
-        low = end - anchor.reach
-        if self._tags and self._text.find("<", max(0, low), start) >= 0:
-            low -= _TAGS
+        limit = end
+        if self._tags and self._text.find("<", max(0, end - anchor.reach), start) >= 0:
+            limit = end - _TAGS
+        low = limit - anchor.reach
         wanted, places, openings = anchor.openings, self._places, self._openings
         i = len(places) - 1
         while i >= 0 and (at := places[i]) >= low:
-            if openings[i] in wanted:
-                self._try(wanted[openings[i]], at)
+            if (rows := wanted.get(openings[i])) is not None:
+                self._try(rows, at, limit - at)
             i -= 1
-        for opening in anchor.short:
-            for at in _places(self._text, opening, max(0, low), end):
-                self._try(wanted[opening], at)
+        for word, reach, rows in anchor.short:
+            at = self._words.find(word, max(0, limit - reach), end + 2)
+            while at >= 0:
+                self._try(rows, at, limit - at)
+                at = self._words.find(word, at + 1, end + 2)
 
-    def _try(self, phrases: Iterable[P], at: int) -> None:
-        for phrase in phrases:
-            if (key := (id(phrase), at)) not in self._tried:
+    def _try(self, rows: Iterable[tuple[int, P]], at: int, distance: int) -> None:
+        for reach, phrase in rows:
+            if reach < distance:
+                break
+            if (key := (phrase, at)) not in self._tried:
                 self._tried.add(key)
-                self._found.append((phrase, at))
-
-
-def _places(text: str, word: str, low: int, high: int) -> Iterator[int]:
-    """Where a word stands in a part of a text."""
-    at = text.find(word, low, high)
-    while at >= 0:
-        end = at + len(word)
-        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
-            yield at
-        at = text.find(word, end, high)
+                self._found.append(key)

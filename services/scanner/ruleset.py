@@ -11,6 +11,7 @@ A phrase pattern is a row of words and signs: `word`, `stem*`, `{group}` (one en
 import hashlib
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -64,11 +65,10 @@ class Rule(BaseModel):
 
 
 class Scoring(BaseModel):
-    """Weights and thresholds of the verdict; `engine` counts changes of the code."""
+    """Weights and thresholds of the verdict."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    engine: int
     block: float
     quarantine: float
     weights: dict[Severity, float]
@@ -114,7 +114,7 @@ class Contexts:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """All rules, compiled. `version` changes with every byte of the tables."""
+    """All rules. `version` changes with every byte of the tables and of what reads them."""
 
     version: str
     rules: dict[str, Rule]
@@ -150,7 +150,6 @@ def load(folder: Path) -> Ruleset:
         ValueError: a table is malformed, names an unknown word list, or repeats an id.
     """
     files = sorted(folder.glob("*.toml"))
-    digest = hashlib.sha256(b"\0".join(f.read_bytes() for f in files)).hexdigest()
     tables = {f.stem: tomllib.loads(f.read_text("utf-8")) for f in files}
     scoring = Scoring.model_validate(tables.pop("scoring"))
     contexts = _contexts(tables.pop("contexts"))
@@ -168,7 +167,7 @@ def load(folder: Path) -> Ruleset:
             (unseen if rule.kind == "hidden" else seen).extend(compiled)
     expressions = [r for r in rules.values() if r.regex and r.kind != "hidden"]
     return Ruleset(
-        version=f"rules-{digest[:8]}",
+        version=f"rules-{_digest(files)[:8]}",
         rules=rules,
         scoring=scoring,
         contexts=contexts,
@@ -179,6 +178,26 @@ def load(folder: Path) -> Ruleset:
         detectors=tuple(r for r in rules.values() if r.detector),
         expressions=tuple((r, re.compile(r.regex or "", re.M)) for r in expressions),
     )
+
+
+ENGINE = (
+    "common_words.txt", "decode.py", "detectors.py", "domain.py", "identifiers.py", "judge.py",
+    "lexicon.py", "matching.py", "normalise.py", "readings.py", "ruleset.py", "texts.py",
+)  # fmt: skip
+"""Files of this package, besides the tables, that decide what is found; the learned layer's too."""
+
+
+def _digest(tables: Iterable[Path]) -> str:
+    """Changes with all that decides: tables, words, code, and Python's knowledge of Unicode.
+
+    A wheel holds the same files, so it names the same version as the sources it was made from.
+    """
+    here = Path(__file__).parent
+    sources = [*tables, *(here / name for name in ENGINE), *sorted(here.glob("learned/*.py"))]
+    whole = hashlib.sha256(unicodedata.unidata_version.encode())
+    for file in sources:
+        whole.update(file.name.encode() + b"\0" + file.read_bytes())
+    return whole.hexdigest()
 
 
 @cache
@@ -317,12 +336,14 @@ class Part:
 
 
 def _commonness(token: str) -> float:
-    for words, share in zip(_common_words(), (0.02, 0.003), strict=True):
-        if token in words:
+    for words, share in zip(_common_words(), (0.05, 0.02, 0.003, 0.001), strict=True):
+        if token.rstrip("*") in words:
             return share
-    if _letters(token) < STEM:
-        return 0.006
-    return 0.001 * 0.6 ** (max(_letters(token), STEM) - STEM)
+    if token[-1] == "*" and _letters(token) < STEM:
+        return 0.004
+    if len(token) == 1:
+        return 0.02
+    return 0.0004 * 0.7 ** max(_letters(token) - STEM, 0)
 
 
 @cache
