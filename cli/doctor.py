@@ -60,6 +60,7 @@ def examine(data: DataDir) -> Iterator[Finding]:
         ("parsing", lambda: _parsing(saved)),
         ("ocr", lambda: _ocr(saved)),
         ("models", lambda: _models(saved)),
+        ("scanner", lambda: _scanner(saved)),
         ("servers", lambda: _servers(saved)),
         ("stack", lambda: _stack(data)),
     )
@@ -197,6 +198,23 @@ def _models(saved: dict[str, str]) -> Iterator[Finding]:
     reranker = saved.get("KB_RERANKER") or saved.get("KB_RERANKER_URL")
     yield Finding("models", "reranker", "ok" if reranker else "note", reranker or "off")
     yield _package("models", "torch", "runs the models")
+
+
+def _scanner(saved: dict[str, str]) -> Iterator[Finding]:
+    """What judges texts: the rules always, the learned layer if its two halves are here."""
+    from services.scanner.judge import open_judge
+    from services.scanner.settings import ScannerSettings
+
+    prefix = "KB_SCANNER_"
+    given = {k.removeprefix(prefix).lower(): v for k, v in saved.items() if k.startswith(prefix)}
+    judge = open_judge(ScannerSettings.model_validate(given))
+    yield Finding("scanner", "rules", "ok", judge.version.partition("+")[0])
+    reason = judge.without_model
+    yield Finding(
+        "scanner", "learned layer", "note" if reason else "ok",
+        f"the rules judge alone: {reason}" if reason else judge.version.partition("+")[2],
+        "without it orders in other words than the rules' are not found" if reason else "",
+    )  # fmt: skip
 
 
 def _servers(saved: dict[str, str]) -> Iterator[Finding]:

