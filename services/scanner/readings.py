@@ -89,13 +89,15 @@ _NARROW_GAP = re.compile(r"(?<=[^\W_])(?:[ ]|[.,*_|/·•-]|[ ]?[.,*_|/·•-][ 
 _LONG_WORD = b"a" * 22  # letters in a row; four words without gaps have them
 _NOT_LETTER = re.compile(r"[\W_]+")
 _INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
+_MARK = r"(?:[*~'\\_]{1,3}|<[^<>]{1,90}>)"
 _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
     r"(?:\*(?<=[^\W_]\*)\*{0,2}|~(?<=[^\W_]~)~|'(?<=[^\W_]')'{1,2}|\\(?<=[^\W_]\\)"
     r"|_(?<=[^\W_]_)_?|-(?<=[^\W_]-)[ ]?\n[ ]{0,8}"
-    rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{_INNER_TAG}))(?=[^\W_])"
+    rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{_INNER_TAG}))"
+    rf"(?=(?:{_MARK}){{0,5}}[^\W_])"
 )
-_GLUE = re.compile(r"(?<=[^\W_])(?:[*~'\\_]{1,3}|-\s+|<[^<>]{1,90}>)(?=[^\W_])")
-_GLUED = re.compile(r"[^\W_]+(?:(?:[*~'\\_]{1,3}|-\s+|<[^<>]{1,90}>)[^\W_]+)+")
+_GLUE = re.compile(rf"(?<=[^\W_])(?:{_MARK}|-\s+){{1,6}}(?=[^\W_])")
+_GLUED = re.compile(rf"[^\W_]+(?:(?:{_MARK}|-\s+){{1,6}}[^\W_]+)+")
 # The text of a link stays, and each of its characters where it was.
 _LINK_MARKS = re.compile(
     r"\[(?=[^\[\]]{1,300}+\][(\[])"
