@@ -77,14 +77,14 @@ class Scheme:
     margin: int = 0
 
 
-def decoded(text: str) -> Iterator[Decoded]:
+def decoded(text: str, *, strange: bool = True) -> Iterator[Decoded]:
     """Every encoded passage of `text` that decodes to readable text, nested ones too.
 
     The last one has no text if something was left undecoded: too deep, or too much.
     """
     budget = _Budget(MAX_BYTES + len(text))
     yield from _layers(text, MAX_DEPTH, budget)
-    if has_strange_characters(text):
+    if strange and has_strange_characters(text):
         # What is between the letters of an encoded run would cut it into pieces.
         for low, high in strange_regions(text, _SHORT_PIECE):
             view = Mapped.of(text[low:high], low).replace(_INVISIBLE, "")

@@ -9,7 +9,6 @@ from services.scanner.identifiers import (
     dense_lookalikes,
     invisible_in_code,
     lookalikes_in_code,
-    mixed_words,
 )
 from services.scanner.normalise import LETTER, ZERO_WIDTH
 from services.scanner.readings import LATIN_LOOKALIKES
@@ -99,9 +98,9 @@ def variation_selectors(text: str) -> Iterator[Span]:
     return (m.span() for m in _SELECTORS.finditer(text))
 
 
-def lookalikes(text: str) -> Iterator[Span]:
+def lookalikes(text: str, mixed: Sequence[Span]) -> Iterator[Span]:
     """Words mostly of Latin letters in which some are replaced by look-alikes of other scripts."""
-    for start, end in mixed_words(text):
+    for start, end in mixed:
         word = text[start:end]
         foreign = [c for c in word if not c.isascii()]
         latin = sum(c.isascii() and c.isalpha() for c in word)
@@ -273,6 +272,8 @@ def stuffed_words(text: str) -> Iterator[Span]:
 
 def shouting(text: str) -> Iterator[Span]:
     """Exclamation marks in rows, again and again."""
+    if "!!" not in text and "！" not in text:
+        return
     rows = [m.span() for m in re.finditer(r"[!！]{3,}", text)]
     if len(rows) >= 5 and len(rows) * 400 > len(text):
         yield rows[0]
@@ -288,9 +289,6 @@ DETECTORS: dict[str, Detector] = {
     "invisible-run": invisible_run,
     "tag-characters": tag_characters,
     "variation-selectors": variation_selectors,
-    "lookalikes": lookalikes,
-    "lookalikes-in-code": lookalikes_in_code,
-    "dense-lookalikes": dense_lookalikes,
     "invisible-in-code": invisible_in_code,
     "repeated-lines": repeated_lines,
     "link-density": link_density,
@@ -299,9 +297,15 @@ DETECTORS: dict[str, Detector] = {
 }
 """By the name that a rule gives in `detector`."""
 
+MIXED: dict[str | None, Callable[[str, Sequence[Span]], Iterator[Span]]] = {
+    "lookalikes": lookalikes,
+    "lookalikes-in-code": lookalikes_in_code,
+    "dense-lookalikes": dense_lookalikes,
+}
+"""Those that read the words of more than one script, which are found once."""
+
 STRANGE = frozenset(DETECTORS) - {
-    "lookalikes", "lookalikes-in-code", "dense-lookalikes", "invisible-in-code", "repeated-lines",
-    "link-density", "stuffed-words", "shouting",
+    "invisible-in-code", "repeated-lines", "link-density", "stuffed-words", "shouting",
 }  # fmt: skip
 """Those that have work only where there are invisible characters or marks of direction."""
 

@@ -7,7 +7,7 @@ of another script and hints for line breaks have such words without any harm.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from services.scanner.normalise import Place
 
@@ -52,24 +52,24 @@ def mixed_words(text: str) -> Iterator[Place]:
             yield word.span()
 
 
-def lookalikes_in_code(text: str) -> Iterator[Place]:
+def lookalikes_in_code(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
     """Names in code, mostly of Latin letters, in which the others are drawn like Latin ones."""
     fences: list[int] | None = None
-    for start, end in mixed_words(text):
+    for start, end in mixed:
         if _is_disguised(text[start:end]):
             fences = _fences(text) if fences is None else fences
             if _in_code(text, start, end, fences):
                 yield start, end
 
 
-def dense_lookalikes(text: str) -> Iterator[Place]:
+def dense_lookalikes(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
     """Several such words close together, in code or not: no scan is so bad and still so good.
 
     Endings do not count: Slavic texts decline foreign names.
     """
     count, size = _DENSE
     found: list[Place] = []
-    for start, end in mixed_words(text):
+    for start, end in mixed:
         word = text[start:end]
         if _is_disguised(word) and not _DECLINED.fullmatch(word):
             found = [*found[1 - count :], (start, end)]

@@ -27,12 +27,11 @@ class Anchored(Protocol):
     """What a phrase says about where it may stand; all words are folded."""
 
     @property
-    def openings(self) -> tuple[str, ...]:
-        """Its first words; one that goes on ends with `*`."""
+    def anchors(self) -> Mapping[str, tuple[str, ...]]:
+        """Words one of which must be in it, and the first words that it may have then.
 
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """Words one of which must be in it, written alike."""
+        A word that goes on ends with `*`.
+        """
 
     @property
     def reach(self) -> int:
@@ -42,38 +41,42 @@ class Anchored(Protocol):
 P = TypeVar("P", bound=Anchored)
 
 
+_Tries: TypeAlias = list[tuple[int, int]]
+"""Reach and number of each phrase, the longest reach first."""
+
+
 @dataclass(slots=True)
-class _Anchor(Generic[P]):
-    """The phrases that hold a word, by their first words; each with its reach, longest first."""
+class _Anchor:
+    """The phrases that hold a word, by their first words."""
 
     reach: int = 0
-    openings: dict[str, list[tuple[int, P]]] = field(default_factory=dict)
-    short: list[tuple[str, int, list[tuple[int, P]]]] = field(default_factory=list)
+    openings: dict[str, _Tries] = field(default_factory=dict)
+    short: list[tuple[str, int, _Tries]] = field(default_factory=list)
     """Those of its openings that are too short to be looked for everywhere: parted, and reach."""
 
-    def add(self, phrase: P) -> None:
-        self.reach = max(self.reach, phrase.reach)
-        for opening in phrase.openings:
-            self.openings.setdefault(opening, []).append((phrase.reach, phrase))
+    def add(self, number: int, reach: int, openings: Iterable[str]) -> None:
+        self.reach = max(self.reach, reach)
+        for opening in openings:
+            self.openings.setdefault(opening, []).append((reach, number))
 
     def finish(self) -> None:
         """Sort what was added."""
-        for opening, rows in self.openings.items():
-            rows.sort(key=lambda row: -row[0])
+        for opening, tries in self.openings.items():
+            tries.sort(reverse=True)
             if len(opening) <= _SHORT:
-                self.short.append((f" {opening} ", rows[0][0], rows))
+                self.short.append((f" {opening} ", tries[0][0], tries))
 
 
 @dataclass(slots=True)
-class _Entry(Generic[P]):
+class _Entry:
     """What a string means where it stands as a word, or where a word begins with it."""
 
     opening: str = ""
-    anchor: _Anchor[P] | None = None
+    anchor: _Anchor | None = None
     signals: list[str] = field(default_factory=list)
 
 
-_Row: TypeAlias = tuple[int, int, str, _Anchor[P] | None, tuple[str, ...], tuple[int, ...]]
+_Row: TypeAlias = tuple[int, int, str, _Anchor | None, tuple[str, ...], tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -106,13 +109,14 @@ class Lexicon(Generic[P]):
         signals: Mapping[str, Iterable[str]] | None = None,
         vocabulary: Iterable[str] = (),
     ) -> None:
-        self._entries: dict[str, _Entry[P]] = {}
+        self._entries: dict[str, _Entry] = {}
         self._signs: dict[str, list[int]] = {}
         self._words: set[str] = set()
         self._stems: set[str] = set()
         self._anywhere: Any = None
-        for phrase in phrases:
-            self._add(phrase)
+        self._phrases = tuple(phrases)
+        for number, phrase in enumerate(self._phrases):
+            self._add(number, phrase)
         for number, strings in (signs or {}).items():
             for string in filter(None, strings):
                 self._signs.setdefault(string, []).append(number)
@@ -128,19 +132,19 @@ class Lexicon(Generic[P]):
         self._automaton = _automaton(rows)
         self._marks = {s: tuple(n) for s, n in self._signs.items() if s not in rows}
 
-    def _entry(self, word: str) -> _Entry[P]:
+    def _entry(self, word: str) -> _Entry:
         return self._entries.setdefault(word, _Entry())
 
-    def _add(self, phrase: P) -> None:
-        for opening in phrase.openings:
-            if len(opening) > _SHORT:
-                self._entry(opening).opening = opening
-        for word in phrase.anchors:
+    def _add(self, number: int, phrase: P) -> None:
+        for word, openings in phrase.anchors.items():
             entry = self._entry(word)
             entry.anchor = entry.anchor or _Anchor()
-            entry.anchor.add(phrase)
+            entry.anchor.add(number, phrase.reach, openings)
+            for opening in openings:
+                if len(opening) > _SHORT:
+                    self._entry(opening).opening = opening
 
-    def _rows(self) -> Iterator[tuple[str, _Row[P]]]:
+    def _rows(self) -> Iterator[tuple[str, _Row]]:
         """What is looked for in a parted text, and what it means."""
         for word, entry in self._entries.items():
             stem = word.removesuffix("*")
@@ -160,22 +164,22 @@ class Lexicon(Generic[P]):
 
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""
-        found: Look[P] = Look([], self._marked(text), {})
         words = parted(text)
-        near = _Near(text, words, found.phrases)
-        for last, row in self._automaton.iter(words):
-            tail, length, opening, anchor, names, signs = row
+        near = _Near(text, words)
+        signs = self._marked(text)
+        signals: dict[str, list[tuple[int, int]]] = {}
+        for last, (tail, length, opening, anchor, names, numbers) in self._automaton.iter(words):
             end = last - tail
-            start = end - length
             if opening:
-                near.opens(opening, start)
+                near.opens(opening, end - length)
             if anchor is not None:
-                near.closes(anchor, start, end)
+                near.closes(anchor, end)
             for name in names:
-                found.signals.setdefault(name, []).append((start, end))
-            for number in signs:
-                found.signs.setdefault(number, []).append((start, end))
-        return found
+                signals.setdefault(name, []).append((end - length, end))
+            for number in numbers:
+                signs.setdefault(number, []).append((end - length, end))
+        phrases = self._phrases
+        return Look([(phrases[key >> _PLACE], key & _PLACES) for key in near.found], signs, signals)
 
     def _marked(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where the strings with marks in them stand."""
@@ -188,19 +192,19 @@ class Lexicon(Generic[P]):
                 at = text.find(sign, at + len(sign))
         return found
 
-    def inside(self, text: str) -> set[P]:
+    def inside(self, text: str) -> list[P]:
         """The phrases whose anchors are in a text without gaps between its words."""
         if self._anywhere is None:
-            anchors: dict[str, list[_Anchor[P]]] = {}
+            rows: dict[str, list[_Anchor]] = {}
             for word, entry in self._entries.items():
                 if entry.anchor is not None:
-                    anchors.setdefault(word.rstrip("*"), []).append(entry.anchor)
-            self._anywhere = _automaton(anchors)
-        found: set[P] = set()
-        for _, places in self._anywhere.iter(text):
-            for anchor in places:
-                found.update(phrase for rows in anchor.openings.values() for _, phrase in rows)
-        return found
+                    rows.setdefault(word.rstrip("*"), []).append(entry.anchor)
+            self._anywhere = _automaton(rows)
+        found: set[int] = set()
+        for _, anchors in self._anywhere.iter(text):
+            for anchor in anchors:
+                found.update(number for tries in anchor.openings.values() for _, number in tries)
+        return [self._phrases[number] for number in sorted(found)]
 
 
 def _automaton(rows: Mapping[str, Any]) -> Any:
@@ -222,26 +226,27 @@ def parted(text: str) -> str:
     return f" {plain if plain.isascii() else _OTHER_MARK.sub(' ', plain)} "
 
 
-class _Near(Generic[P]):
+_PLACE = 32  # bits of the place in what stands for a phrase at a place
+_PLACES = (1 << _PLACE) - 1
+
+
+class _Near:
     """Collects the phrases with an anchor that one of their openings is in reach of; each once.
 
-    Words are told in the order of the text. This is the inner loop of a scan: it is written to be
-    fast.
+    Words are told in the order of the text. This is the inner loop of a scan and written to be
+    fast: what is found is numbers, which cost the collection of garbage nothing.
     """
 
-    __slots__ = (
-        "_contexts", "_found", "_openings", "_places", "_tags", "_text", "_tried", "_words",
-    )  # fmt: skip
+    __slots__ = ("_contexts", "_openings", "_places", "_tags", "_text", "_words", "found")
 
-    def __init__(self, text: str, words: str, found: list[tuple[P, int]]) -> None:
+    def __init__(self, text: str, words: str) -> None:
         self._text = text
         self._words = words
-        self._found = found
         self._tags = "<" in text
         self._places: list[int] = []
         self._openings: list[str] = []
-        self._tried: set[tuple[P, int]] = set()
         self._contexts: Counter[str] = Counter()
+        self.found: set[int] = set()
 
     def opens(self, opening: str, start: int) -> None:
         """A first word of phrases."""
@@ -256,28 +261,26 @@ class _Near(Generic[P]):
         self._contexts[context] += 1
         return self._contexts[context] > _AGAIN
 
-    def closes(self, anchor: _Anchor[P], start: int, end: int) -> None:
+    def closes(self, anchor: _Anchor, end: int) -> None:
         """An anchor."""
         limit = end
-        if self._tags and self._text.find("<", max(0, end - anchor.reach), start) >= 0:
+        if self._tags and self._text.find("<", max(0, end - anchor.reach), end) >= 0:
             limit = end - _TAGS
         low = limit - anchor.reach
-        wanted, places, openings = anchor.openings, self._places, self._openings
+        wanted, places, openings, found = anchor.openings, self._places, self._openings, self.found
         i = len(places) - 1
         while i >= 0 and (at := places[i]) >= low:
-            if (rows := wanted.get(openings[i])) is not None:
-                self._try(rows, at, limit - at)
+            if openings[i] in wanted:
+                for reach, number in wanted[openings[i]]:
+                    if at + reach < limit:
+                        break
+                    found.add(number << _PLACE | at)
             i -= 1
-        for word, reach, rows in anchor.short:
+        for word, reach, tries in anchor.short:
             at = self._words.find(word, max(0, limit - reach), end + 2)
             while at >= 0:
-                self._try(rows, at, limit - at)
+                for longest, number in tries:
+                    if at + longest < limit:
+                        break
+                    found.add(number << _PLACE | at)
                 at = self._words.find(word, at + 1, end + 2)
-
-    def _try(self, rows: Iterable[tuple[int, P]], at: int, distance: int) -> None:
-        for reach, phrase in rows:
-            if reach < distance:
-                break
-            if (key := (phrase, at)) not in self._tried:
-                self._tried.add(key)
-                self._found.append(key)

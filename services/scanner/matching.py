@@ -7,7 +7,8 @@ from itertools import islice
 
 from contracts.events import Severity
 from services.scanner.decode import Decoded, decoded
-from services.scanner.detectors import DETECTORS, NEARBY, STRANGE
+from services.scanner.detectors import DETECTORS, MIXED, NEARBY, STRANGE
+from services.scanner.identifiers import mixed_words
 from services.scanner.normalise import (
     Mapped,
     Place,
@@ -26,9 +27,6 @@ OVERLAP = 2_048
 
 BEFORE = 96
 """Characters before a phrase that are read for what it means."""
-
-AROUND = 400
-"""Characters on each side of its string within which an expression is tried."""
 
 MAX_HITS = 2_000
 """Hits of one rule and severity in one text that are looked at: a flood says no more."""
@@ -62,12 +60,17 @@ class Hit:
 def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     """Everything that the rules of visible text find, in no order; some of it more than once."""
     strange = list(strange_regions(text, NEARBY)) if has_strange_characters(text) else []
+    mixed = [*mixed_words(text)]
     for rule in ruleset.detectors:
+        if rule.detector in MIXED:
+            found = islice(MIXED[rule.detector](text, mixed), MAX_HITS)
+            yield from (Hit(rule, rule.severity, *span) for span in found)
+            continue
         places = strange if rule.detector in STRANGE else [(0, len(text))]
         spans = islice(_detected(rule.detector or "", text, places), MAX_HITS)
         yield from (Hit(rule, rule.severity, *span) for span in spans)
-    yield from _windows(text, ruleset)
-    for passage in decoded(text):
+    yield from _windows(text, ruleset, strange=bool(strange))
+    for passage in decoded(text, strange=bool(strange)):
         yield from _decoded_hits(passage, ruleset)
 
 
@@ -107,25 +110,25 @@ def _unveiled(hit: Hit, ruleset: Ruleset) -> Iterator[Hit]:
     yield replace(hit, severity=severity)
 
 
-def _windows(text: str, ruleset: Ruleset) -> Iterator[Hit]:
+def _windows(text: str, ruleset: Ruleset, *, strange: bool = True) -> Iterator[Hit]:
     """Phrases and expressions in `text`, piece by piece, so that no step takes long."""
     for low in range(0, len(text), WINDOW):
         first = max(0, low - BEFORE)
         raw = Mapped.of(text[first : low + WINDOW + OVERLAP], first)
         seen: set[tuple[str, int]] = set()
-        for hit in _window_hits(raw, ruleset):
+        for hit in _window_hits(raw, ruleset, strange=strange):
             if low <= hit.start < low + WINDOW and (hit.rule.id, hit.start) not in seen:
                 seen.add((hit.rule.id, hit.start))
                 yield hit
 
 
-def _window_hits(raw: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
+def _window_hits(raw: Mapped, ruleset: Ruleset, *, strange: bool) -> Iterator[Hit]:
     lexicon = ruleset.phrases
     view = unescaped(fold(raw.text, raw.origin[0]))
     look = lexicon.look(view.text)
     yield from _phrases(view, look.phrases, ruleset)
     yield from _expressions(view, look.signs, ruleset)
-    for reading in readings(raw, view, look.signals, lexicon.knows):
+    for reading in readings(raw, view, look.signals, lexicon.knows, strange=strange):
         yield from _reading_hits(reading, ruleset)
     for word in squeezed(view):
         yield from _squeezed(word, ruleset)
@@ -175,7 +178,7 @@ def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) 
     size = len(view.text)
     for number, places in signs.items():
         rule, expression = ruleset.expressions[number]
-        for low, high in around(places, size, AROUND):
+        for low, high in around(places, size, rule.around):
             for match in expression.finditer(view.text, low, high):
                 yield Hit(rule, rule.severity, *view.span(*match.span()))
 

@@ -82,13 +82,24 @@ _LEET = re.compile(
     r"[0-9@$!|+(€¡](?:(?<=[a-z].)(?=[a-z])|(?<=[a-z].)(?=[0-9@$!|+(€¡]{1,2}[a-z])|(?<![\w@$].)(?=[a-z]{2}))"
 )
 _LEET_MARKS = frozenset("@$!|+(€¡")
+_LEET_SHAPE = bytes(
+    100 if chr(c) in "0123456789@$!|+(" else 97 if 97 <= c <= 122 else 32 for c in range(256)
+)
+_LEET_HINT = re.compile(rb"d(?=d{0,2}a)")
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[^\w\n<>]|_|\n(?!\n)){1,6}+[^\W_](?![^\W_])){6,}+")
 _SHAPE = bytes(97 if chr(c).isalnum() or chr(c) == "?" else 32 for c in range(256))
-_ALONE = re.compile(rb" (?=a {1,6}a {1,6}a {1,6}a {1,6}a )")
+_ALONE = re.compile(rb" a (?= {0,5}a {1,6}a {1,6}a {1,6}a )")
 _NARROW_GAP = re.compile(r"(?<=[^\W_])(?:[ ]|[.,*_|/·•-]|[ ]?[.,*_|/·•-][ ]?)(?=[^\W_](?![^\W_]))")
 _LONG_WORD = b"a" * 22  # letters in a row; four words without gaps have them
 _NOT_LETTER = re.compile(r"[\W_]+")
 _INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
+_SPLIT_SHAPE = bytes(
+    109 if chr(c) in "*~\\_<" else 97 if chr(c).isalnum() or chr(c) == "?" else 32
+    for c in range(256)
+)
+_SPLIT_HINT = re.compile(rb"am")
+_LINE_END = re.compile(r"-[ ]?\n")
+_APOSTROPHES = re.compile("''")
 _MARK = r"(?:[*~'\\_]{1,3}|<[^<>]{1,90}>)"
 _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
     r"(?:\*(?<=[^\W_]\*)\*{0,2}|~(?<=[^\W_]~)~|'(?<=[^\W_]')'{1,2}|\\(?<=[^\W_]\\)"
@@ -108,20 +119,23 @@ _ERASED = re.compile(r"[^\x08\x7f][\x08\x7f]")
 _BIDI_RUN = re.compile(r"(?<=[\u202d\u202e])[^\u202a-\u202e\n]{2,400}")
 
 
-def readings(raw: Mapped, view: Mapped, places: Places, knows: Knows) -> Iterator[Reading]:
+def readings(
+    raw: Mapped, view: Mapped, places: Places, knows: Knows, *, strange: bool = True
+) -> Iterator[Reading]:
     """Other readings of a text.
 
     Args:
         raw: the text as it is.
         view: its folded copy.
         places: where enciphered words stand in `view`, by the names that `signals()` has.
+        strange: whether there may be characters without a shape in it.
         knows: tells words that rules speak of; a place is read only if it hides one.
     """
     for other in _letters(view, knows):
         yield Reading(other)
     for other in _marks(view, knows):
         yield Reading(other)
-    for other in _raw_readings(raw):
+    for other in _raw_readings(raw, strange=strange):
         yield Reading(other)
     yield from _upside_down(raw)
     yield from _enciphered(raw, view, places)
@@ -133,26 +147,40 @@ def _letters(view: Mapped, knows: Knows) -> Iterator[Mapped]:
         few = text.count("e") + text.count("a") < text.count("е") + text.count("а")
         mixed = _MIXED_IN_CYRILLIC if few else _MIXED_IN_LATIN
         tables = (_TO_LATIN, *_TO_CYRILLIC)
-        for low, high in around(_hiding(text, mixed, tables, "", knows), len(text)):
+        for low, high in around(_hiding(text, _starts(mixed, text), tables, "", knows), len(text)):
             part = view.cut(low, high)
             yield part.translate(_TO_LATIN)
             if any("\u0400" <= c <= "\u052f" for c in part.text):
                 yield part.translate(_TO_CYRILLIC[0])
                 yield part.translate(_TO_CYRILLIC[1])
-    for low, high in around(_hiding(text, _LEET, _FROM_LEET, _LEET_MARKS, knows), len(text)):
+    leet = _leet(text)
+    for low, high in around(_hiding(text, leet, _FROM_LEET, _LEET_MARKS, knows), len(text)):
         for table in _FROM_LEET:
             yield view.cut(low, high).translate(table)
 
 
+def _starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    return (match.start() for match in pattern.finditer(text))
+
+
+def _leet(text: str) -> Iterator[int]:
+    """Where a digit or mark may stand for a letter."""
+    if "€" in text or "¡" in text:
+        return _starts(_LEET, text)
+    shape = text.encode("ascii", "replace").translate(_LEET_SHAPE)
+    hints = (match.start() for match in _LEET_HINT.finditer(shape))
+    return (at for at in hints if _LEET.match(text, at))
+
+
 def _hiding(
-    text: str, pattern: re.Pattern[str], tables: Iterable[Table], marks: Iterable[str], knows: Knows
+    text: str, hints: Iterable[int], tables: Iterable[Table], marks: Iterable[str], knows: Knows
 ) -> Iterator[Place]:
     """Places with a word that, read by one of the tables, is known."""
     done = 0
-    for match in pattern.finditer(text):
-        if match.start() < done:
+    for at in hints:
+        if at < done:
             continue
-        start, end = _word_around(text, match.start(), marks)
+        start, end = _word_around(text, at, marks)
         done = end
         word = text[start:end]
         if any(knows(word.translate(table)) for table in tables):
@@ -187,15 +215,25 @@ def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
 
 def _glued(text: str, knows: Knows) -> Iterator[Place]:
     done = 0
-    for match in _SPLIT.finditer(text):
-        if match.start() < done:
+    for at in _split(text):
+        if at < done:
             continue
-        start, _ = _word_around(text, match.start(), "")
+        start, _ = _word_around(text, at, "")
         whole = _GLUED.match(text, start, start + 400)
         if whole is not None:
             done = whole.end()
             if any(map(knows, _NOT_LETTER.split(_GLUE.sub("", whole.group())))):
                 yield whole.span()
+
+
+def _split(text: str) -> list[int]:
+    """Where marks cut a word, in ascending order."""
+    shape = text.encode("ascii", "replace").translate(_SPLIT_SHAPE)
+    hints = [match.start() + 1 for match in _SPLIT_HINT.finditer(shape)]
+    hints += _starts(_LINE_END, text)
+    if "''" in text:
+        hints += _starts(_APOSTROPHES, text)
+    return sorted(at for at in hints if _SPLIT.match(text, at))
 
 
 def squeezed(view: Mapped) -> Iterator[Mapped]:
@@ -222,13 +260,14 @@ def _spaced(text: str, shape: bytes) -> Iterator[re.Match[str]]:
         done = match.end()
         yield match
     for hint in _ALONE.finditer(shape, done):
-        if hint.end() >= done and (match := _SPACED.match(text, hint.end())):
+        start = hint.start() + 1
+        if start >= done and (match := _SPACED.match(text, start)):
             done = match.end()
             yield match
 
 
-def _raw_readings(raw: Mapped) -> Iterator[Mapped]:
-    if has_strange_characters(raw.text):
+def _raw_readings(raw: Mapped, *, strange: bool) -> Iterator[Mapped]:
+    if strange and has_strange_characters(raw.text):
         for low, high in regions(raw.text, _INVISIBLE):
             yield refold(raw.cut(low, high).replace(_INVISIBLE, " "))
         for low, high in regions(raw.text, _BIDI_RUN):

@@ -40,8 +40,9 @@ _DENIAL = r"(?:nicht|niemals|keinesfalls)(?![^\W_])"
 class Rule(BaseModel):
     """One row of a table: what to look for, how bad it is, and why.
 
-    `patterns` are phrases, `regex` reads the folded text (one of `anchors` must be in it),
-    `detector` names a function of `detectors.py`; a rule with none of them is raised by the engine.
+    `patterns` are phrases, `regex` reads the folded text within `around` characters of one of its
+    `anchors`, `detector` names a function of `detectors.py`; a rule with none of them is raised by
+    the engine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +55,7 @@ class Rule(BaseModel):
     patterns: tuple[str, ...] = ()
     regex: str | None = None
     anchors: tuple[str, ...] = ()
+    around: int = 400
     detector: str | None = None
     positive: str
     negative: str
@@ -79,15 +81,14 @@ class Scoring(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Phrase:
-    """A phrase; it is tried only where one of its `openings` stands before an anchor.
+    """A phrase; it is tried only where one of its first words stands before an anchor.
 
     See `lexicon.Anchored`. Its expressions are compiled when they are first tried: most never are.
     """
 
     rule: Rule
     initial: bool
-    openings: tuple[str, ...]
-    anchors: tuple[str, ...]
+    anchors: dict[str, tuple[str, ...]]
     reach: int
     signs: tuple["Sign", ...] = field(repr=False)
 
@@ -130,7 +131,7 @@ class Ruleset:
     """Those with a function of their own."""
 
     expressions: tuple[tuple[Rule, re.Pattern[str]], ...] = field(repr=False)
-    """Those of visible text; one is tried within `AROUND` characters of its `anchors`."""
+    """Those of visible text; one is tried within `around` characters of its `anchors`."""
 
     def severity(self, rule_id: str) -> Severity:
         """What the table says about a rule."""
@@ -289,8 +290,7 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
     return Phrase(
         rule,
         initial,
-        openings=tuple(dict.fromkeys(_tokens(entry)[0] for entry in first.entries)),
-        anchors=anchor.anchors,
+        anchors=_pairs(anchor, first),
         reach=anchor.before + max(_length(entry) for entry in anchor.entries),
         signs=signs,
     )
@@ -327,12 +327,30 @@ class Part:
     @property
     def anchors(self) -> tuple[str, ...]:
         """The rarest word of each entry."""
-        return tuple(dict.fromkeys(min(_tokens(entry), key=_commonness) for entry in self.entries))
+        return tuple(dict.fromkeys(map(_rarest, self.entries)))
 
     @property
     def commonness(self) -> float:
         """How often one of its anchors may stand among the words of a text, roughly."""
         return sum(map(_commonness, self.anchors))
+
+
+def _pairs(anchor: Part, first: Part) -> dict[str, tuple[str, ...]]:
+    """The words of the anchor, and the first words that the phrase may have with each."""
+    if anchor is not first:
+        return dict.fromkeys(anchor.anchors, tuple(dict.fromkeys(map(_first, first.entries))))
+    pairs: dict[str, list[str]] = {}
+    for entry in first.entries:
+        pairs.setdefault(_rarest(entry), []).append(_first(entry))
+    return {word: tuple(dict.fromkeys(openings)) for word, openings in pairs.items()}
+
+
+def _first(entry: str) -> str:
+    return _tokens(entry)[0]
+
+
+def _rarest(entry: str) -> str:
+    return min(_tokens(entry), key=_commonness)
 
 
 def _commonness(token: str) -> float:
