@@ -70,27 +70,31 @@ class Layer:
         from threadpoolctl import threadpool_limits
 
         texts: dict[int | None, str] = {None: text} | {i: h.text for i, h in enumerate(hidden)}
-        pieces = list(_pieces(texts))
+        meta = {i for i, h in enumerate(hidden) if h.kind == "metadata"}
+        # A file's name is no part of what it says: beside it a single sentence is off its subject.
+        pieces = sorted(_pieces(texts), key=lambda piece: piece.hidden in meta)
+        own = sum(piece.hidden not in meta for piece in pieces)
         if not pieces:
             return []
         with self._lock, threadpool_limits(self._threads, user_api="blas"):
-            document, rows = self._read(texts, pieces)
+            document, rows = self._read(texts, pieces, own or len(pieces))
             judged = self._model.judge(document)
         orders = [rows[row] for row, score in judged if score >= self._model.threshold]
         return [(p.hidden, p.start, p.end) for p in (pieces[i] for i in sorted(orders))]
 
     def _read(
-        self, texts: dict[int | None, str], pieces: Sequence[Piece]
+        self, texts: dict[int | None, str], pieces: Sequence[Piece], own: int
     ) -> tuple[Document, NDArray[np.int64]]:
+        """The first `own` pieces make up the document; the others are judged beside it."""
         rows, sample = self._chosen(texts, pieces)
         chosen = [pieces[i] for i in rows]
         document = Document(
             vectors=self._encoder.vectors(self._encoder.tokens([_said(texts, p) for p in chosen])),
-            numbers=rows,
-            total=len(pieces),
+            numbers=rows + (rows >= own),
+            total=own,
             alone=np.array([p.alone for p in chosen]),
             lengths=np.array([len(_said(texts, p)) for p in chosen]),
-            sample=sample,
+            sample=sample & (rows < own),
         )
         return document, rows
 

@@ -180,6 +180,22 @@ def test_an_honest_text_is_clean(real: Judge, language: str) -> None:
     assert real.judge(HOSTS[language][0]).verdict == "clean"
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("forged", "The forged coin lies in the museum of Selby."),
+        ("notes", "Die Bäckerei öffnet um sieben."),
+        ("письмо", "За церковью пасутся овцы."),
+        ("poročilo", "Старая мельница сгорела в 1804 году."),
+        ("report", "U utorak se na zapadu očekuje kiša."),
+    ],
+)
+def test_an_honest_sentence_is_clean_whatever_its_file_is_called(
+    real: Judge, name: str, sentence: str
+) -> None:
+    assert real.judge(sentence, (HiddenText(kind="metadata", text=name),)).verdict == "clean"
+
+
 @pytest.mark.parametrize("language", HOSTS)
 def test_an_order_in_an_honest_text_is_found_where_it_stands(real: Judge, language: str) -> None:
     host, order = HOSTS[language]

@@ -91,6 +91,32 @@ def test_a_passage_in_hidden_text_has_its_number() -> None:
     assert layer()[0].passages(LINE * 3, hidden) == [(1, 0, len(ORDER))]
 
 
+def test_meta_are_judged_beside_the_document_and_do_not_change_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Document] = []
+    judge = Model.judge
+
+    def seeing(self: Model, document: Document) -> list[tuple[int, float]]:
+        seen.append(document)
+        return judge(self, document)
+
+    monkeypatch.setattr(Model, "judge", seeing)
+    title = HiddenText(kind="metadata", text="the name of a file")
+    order = HiddenText(kind="metadata", text=ORDER)
+    assert layer()[0].passages(LINE * 3, (title, order)) == [(1, 0, len(ORDER))]
+    layer()[0].passages(LINE * 3)
+    with_meta, bare = seen
+    assert with_meta.total == bare.total == len(bare.numbers)
+    assert list(with_meta.numbers[with_meta.sample]) == list(bare.numbers)
+    assert not any(abs(n - bare.numbers[-1]) == 1 for n in with_meta.numbers[~with_meta.sample])
+
+
+def test_meta_without_a_text_are_judged_by_themselves() -> None:
+    order = HiddenText(kind="metadata", text=ORDER)
+    assert layer()[0].passages("", (order,)) == [(0, 0, len(ORDER))]
+
+
 def test_of_a_long_text_only_so_many_windows_are_encoded() -> None:
     found, toy = layer(most=64)
     found.passages(LINE * 5_000)
