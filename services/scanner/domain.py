@@ -59,7 +59,10 @@ def scan(
 
 def _hidden_hits(item: HiddenText, ruleset: Ruleset) -> Iterator[Hit]:
     covert = item.kind in _COVERT
-    yield from _text_hits(item.text, ruleset, covert=covert)
+    quotes: Quotes | None = None
+    for hit in _text_hits(item.text, ruleset, covert=covert):
+        quotes = quotes or Quotes(item.text)
+        yield hit if covert else _in_place(hit, (), quotes, item.text)
     yield from islice(said_unseen(item.text, 0, ruleset), MAX_HITS)
     if covert:
         yield from _addressed(item.text, 0, len(item.text), ruleset)
@@ -68,24 +71,56 @@ def _hidden_hits(item: HiddenText, ruleset: Ruleset) -> Iterator[Hit]:
 def _body_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     covered = hidden_spans(text)
     quotes = Quotes(text) if covered else None
+    spoken: list[Hit] = []
     for start, end in covered:
         if quotes is not None and not quotes.is_code(start, end):
             yield from _addressed(text[start:end], start, end, ruleset)
             yield from said_unseen(text[start:end], start, ruleset)
     for hit in _text_hits(text, ruleset, covert=False):
         quotes = quotes or Quotes(text)
-        yield _in_place(hit, covered, quotes)
+        spoken.append(_in_place(hit, covered, quotes, text))
+    yield from _samples(spoken, text)
 
 
-def _in_place(hit: Hit, covered: Sequence[Span], quotes: Quotes) -> Hit:
+def _samples(hits: Sequence[Hit], text: str) -> Iterator[Hit]:
+    """The hits; those in three rows of one table are samples of attacks, which is quoting them."""
+    rows = {h: r for h in hits if h.rule.kind in _SPOKEN and (r := _row(text, h.start)) is not None}
+    tables: list[list[int]] = []
+    for row in sorted(set(rows.values())):
+        last = tables[-1][-1] if tables else -_ROW
+        if row - last < _ROW and "\n\n" not in text[last:row]:
+            tables[-1].append(row)
+        else:
+            tables.append([row])
+    shown = {row for table in tables if len(table) >= 3 for row in table}
+    for hit in hits:
+        quoted = rows.get(hit) in shown and not hit.softened
+        yield replace(hit, severity=_DOWN[hit.severity], softened=True) if quoted else hit
+
+
+def _row(text: str, at: int) -> int | None:
+    """Where the row of a table begins in which a place is; None: it is in none."""
+    start = text.rfind("\n", max(0, at - _ROW), at) + 1
+    return start if text.startswith("|", start) else None
+
+
+_ROW = 2000  # characters of a row of a table at most
+
+
+def _in_place(hit: Hit, covered: Sequence[Span], quotes: Quotes, text: str) -> Hit:
     """The hit, worse where the text is hidden, milder where it is a quotation."""
     if hit.rule.kind in ("unicode", "spam"):
         return hit
     if inside(covered, hit.start, hit.end) and not quotes.is_code(hit.start, hit.end):
         return replace(hit, severity=UP[hit.severity])
-    if not hit.softened and quotes.holds(hit.start, hit.end):
+    words = text[hit.start : hit.end].rstrip(_AFTER)
+    if not hit.softened and quotes.holds(hit.start, hit.start + len(words)):
         return replace(hit, severity=_DOWN[hit.severity], softened=True)
     return hit
+
+
+_AFTER = " \t\n,.!;:*_-\"'"
+"""Marks that end a phrase that wants one: they stand behind the quotation."""
 
 
 def _addressed(text: str, start: int, end: int, ruleset: Ruleset) -> list[Hit]:
@@ -139,7 +174,8 @@ def _judge(
 def _score(hits: Sequence[Hit], scoring: Scoring) -> float:
     """0 to 1: how unlikely it is that all signs are harmless; each family counts by its worst hit.
 
-    Softened signs, spam and what was learned stay together below the threshold of a block.
+    Softened signs, spam and what was learned stay together below the threshold of a block, and
+    mild signs below that of a review: those that stand close together are a sign of their own.
     """
     certain: dict[str, float] = {}
     doubtful: dict[str, float] = {}
@@ -147,7 +183,9 @@ def _score(hits: Sequence[Hit], scoring: Scoring) -> float:
         side = doubtful if hit.softened or hit.rule.kind in _UNSURE else certain
         weight = _weight(hit, scoring)
         side[hit.rule.family] = max(weight, side.get(hit.rule.family, 0.0))
-    hard = _any_of(certain.values())
+    mild = [weight for weight in certain.values() if weight <= scoring.weights["low"]]
+    grave = [weight for weight in certain.values() if weight > scoring.weights["low"]]
+    hard = _any_of((*grave, min(_any_of(mild), scoring.quarantine - 0.01)))
     return max(hard, min(_any_of((hard, *doubtful.values())), scoring.block - 0.01))
 
 
