@@ -250,6 +250,10 @@ def link_density(text: str) -> Iterator[Span]:
         yield links[0]
 
 
+_OFTEN = 30  # times that a word is said before anybody minds
+_AT_WORDS = ".,;:!?()[]\"'*_"
+
+
 def stuffed_words(text: str) -> Iterator[Span]:
     """One longer word is more than a seventh of all longer words."""
     if len(text) < _LONG:
@@ -258,14 +262,14 @@ def stuffed_words(text: str) -> Iterator[Span]:
     # Cheap, and most texts have no longer word nearly so often, whatever marks stand at it.
     tokens = sample.split()
     least = max(10, len(tokens) // 52)
-    often = Counter(tokens).most_common(60)
-    if not any(count >= least and len(word) >= 5 for word, count in often):
+    often = (w for w, n in Counter(tokens).items() if n >= least and len(w) >= 5)
+    if not any(sample.count(word.strip(_AT_WORDS)) >= _OFTEN for word in often):
         return
     words = re.findall(rf"{LETTER}{{5,}}", sample)
     if not words:
         return
     word, count = Counter(words).most_common(1)[0]
-    if count >= 30 and count * 7 > len(words):
+    if count >= _OFTEN and count * 7 > len(words):
         start = text.lower().find(word)
         yield start, start + len(word)
 

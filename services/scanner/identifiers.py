@@ -8,6 +8,7 @@ of another script and hints for line breaks have such words without any harm.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from services.scanner.normalise import Place
 
@@ -30,6 +31,7 @@ _CODE = re.compile(
 )
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.M)
 _LONGEST_LINE = 400
+_MOST = 500  # names of a text that are looked at; a flood says no more
 _MANY = 6  # names with hints for line breaks: an interface is documented, nobody is deceived
 _DENSE = 4, 200  # so many words of two scripts within so many characters
 
@@ -54,12 +56,12 @@ def mixed_words(text: str) -> Iterator[Place]:
 
 def lookalikes_in_code(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
     """Names in code, mostly of Latin letters, in which the others are drawn like Latin ones."""
+    disguised = islice((place for place in mixed if _is_disguised(text[slice(*place)])), _MOST)
     fences: list[int] | None = None
-    for start, end in mixed:
-        if _is_disguised(text[start:end]):
-            fences = _fences(text) if fences is None else fences
-            if _in_code(text, start, end, fences):
-                yield start, end
+    for start, end in disguised:
+        fences = _fences(text) if fences is None else fences
+        if _in_code(text, start, end, fences):
+            yield start, end
 
 
 def dense_lookalikes(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
@@ -86,7 +88,8 @@ def invisible_in_code(text: str) -> Iterator[Place]:
     """
     if text.isascii():
         return
-    names = [(m.span(), _whole_name(text, m.start())) for m in _CUT_NAME.finditer(text)]
+    cuts = islice(_CUT_NAME.finditer(text), _MOST)
+    names = [(m.span(), _whole_name(text, m.start())) for m in cuts]
     hints = {text[slice(*place)] for _, place in names if _has_hint(text, place)}
     fences = _fences(text) if names else []
     twins: dict[str, bool] = {}

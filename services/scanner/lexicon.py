@@ -18,7 +18,7 @@ STEM = 4
 
 _SHORT = 3  # letters of a word that stands inside too many others
 _TAGS = 400  # characters that markup between the words of a phrase may take
-_FLOOD = 2_000  # first words of phrases in one text; twice as many as any prose of a window has
+_FLOOD = 1_000  # first words, and anchors, in one text; more than any prose of a window has
 _CONTEXT = 600  # characters after a first word that decide whether a phrase stands there
 _AGAIN = 16  # times that a first word is followed up between the same words
 
@@ -179,7 +179,9 @@ class Lexicon(Generic[P]):
             for number in numbers:
                 signs.setdefault(number, []).append((end - length, end))
         phrases = self._phrases
-        return Look([(phrases[key >> _PLACE], key & _PLACES) for key in near.found], signs, signals)
+        return Look(
+            [(phrases[key >> _PLACE], key & _PLACES) for key in sorted(near.found)], signs, signals
+        )
 
     def _marked(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where the strings with marks in them stand."""
@@ -237,7 +239,16 @@ class _Near:
     fast: what is found is numbers, which cost the collection of garbage nothing.
     """
 
-    __slots__ = ("_contexts", "_openings", "_places", "_tags", "_text", "_words", "found")
+    __slots__ = (
+        "_closed",
+        "_contexts",
+        "_openings",
+        "_places",
+        "_tags",
+        "_text",
+        "_words",
+        "found",
+    )
 
     def __init__(self, text: str, words: str) -> None:
         self._text = text
@@ -246,23 +257,27 @@ class _Near:
         self._places: list[int] = []
         self._openings: list[str] = []
         self._contexts: Counter[str] = Counter()
+        self._closed = 0
         self.found: set[int] = set()
 
     def opens(self, opening: str, start: int) -> None:
         """A first word of phrases."""
-        if len(self._places) > _FLOOD and self._is_stale(start):
+        if len(self._places) > _FLOOD and self._is_stale(start, start + _CONTEXT):
             return
         self._places.append(start)
         self._openings.append(opening)
 
-    def _is_stale(self, start: int) -> bool:
+    def _is_stale(self, start: int, end: int) -> bool:
         """Has it stood between the same words again and again? The same would be found again."""
-        context = self._text[max(0, start - _CONTEXT // 4) : start + _CONTEXT]
+        context = self._text[max(0, start - _CONTEXT // 4) : end]
         self._contexts[context] += 1
         return self._contexts[context] > _AGAIN
 
     def closes(self, anchor: _Anchor, end: int) -> None:
         """An anchor."""
+        self._closed += 1
+        if self._closed > _FLOOD and self._is_stale(end - _CONTEXT, end):
+            return
         limit = end
         if self._tags and self._text.find("<", max(0, end - anchor.reach), end) >= 0:
             limit = end - _TAGS
@@ -276,6 +291,11 @@ class _Near:
                         break
                     found.add(number << _PLACE | at)
             i -= 1
+        if anchor.short:
+            self._closes_short(anchor, limit, end)
+
+    def _closes_short(self, anchor: _Anchor, limit: int, end: int) -> None:
+        found = self.found
         for word, reach, tries in anchor.short:
             at = self._words.find(word, max(0, limit - reach), end + 2)
             while at >= 0:

@@ -1,6 +1,7 @@
 """Where the phrases and expressions of the tables stand in a text, read in every way."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -30,6 +31,8 @@ BEFORE = 96
 
 MAX_HITS = 2_000
 """Hits of one rule and severity in one text that are looked at: a flood says no more."""
+
+_MOST = 200  # hits of one rule in one window; those that are no quotations count four times
 
 UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "high"}
 _REPORTED: dict[Severity, Severity] = {"high": "medium", "medium": "medium", "low": "low"}
@@ -149,10 +152,15 @@ def _reading_hits(reading: Reading, ruleset: Ruleset) -> Iterator[Hit]:
 
 def _phrases(view: Mapped, places: Sequence[tuple[Phrase, int]], ruleset: Ruleset) -> Iterator[Hit]:
     text = view.text
+    hits: Counter[str] = Counter()
     for phrase, at in places:
+        if hits[phrase.rule.id] >= _MOST:
+            continue
         found = phrase.spaced.match(text, at)
         if found is not None and (not phrase.initial or _begins_sentence(text, at)):
-            yield _in_context(phrase.rule, view, found, ruleset)
+            hit = _in_context(phrase.rule, view, found, ruleset)
+            hits[phrase.rule.id] += 1 if hit.softened else 4
+            yield hit
 
 
 def _begins_sentence(text: str, at: int) -> bool:
