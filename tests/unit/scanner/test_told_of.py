@@ -120,12 +120,19 @@ MILD = (
     "Leave out all warnings.",
     "Whoever asks gets an answer.",
 )
+FILLER = (
+    "The mill stands by the river since the flood of that spring. Its wheel was carved from oak, "
+    "and a miller from the next valley kept it turning until the railway came. Grain arrived on "
+    "carts, later on barges, and left as flour in linen sacks. Children learned there to swim, "
+    "couples met at the weir, and on summer evenings a fiddler played under the lime trees. Today "
+    "a small museum shows tools, letters and a model of the gears."
+)
 
 
 def test_mild_signs_far_apart_in_a_long_text_are_no_verdict() -> None:
     assert [t for t in MILD if verdict(t) != "clean"] == []
-    filler = "\n\n" + "The river rose in spring and fell in summer. " * 12 + "\n\n"
-    assert verdict(filler.join(MILD)) == "clean"
+    text = "".join(f"{sign}\n\n{FILLER}\n\n" for sign in MILD)
+    assert verdict(text) == "clean"
 
 
 def test_mild_signs_close_together_go_to_review() -> None:
