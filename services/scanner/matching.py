@@ -1,7 +1,6 @@
 """Where the phrases and expressions of the tables stand in a text, read in every way."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -31,8 +30,6 @@ BEFORE = 96
 
 MAX_HITS = 2_000
 """Hits of one rule and severity in one text that are looked at: a flood says no more."""
-
-_MOST = 200  # hits of one rule in one window; those that are no quotations count four times
 
 UP: dict[Severity, Severity] = {"low": "medium", "medium": "high", "high": "high"}
 _REPORTED: dict[Severity, Severity] = {"high": "medium", "medium": "medium", "low": "low"}
@@ -152,15 +149,16 @@ def _reading_hits(reading: Reading, ruleset: Ruleset) -> Iterator[Hit]:
 
 def _phrases(view: Mapped, places: Sequence[tuple[Phrase, int]], ruleset: Ruleset) -> Iterator[Hit]:
     text = view.text
-    hits: Counter[str] = Counter()
+    known: dict[tuple[str, str], Hit] = {}
     for phrase, at in places:
-        if hits[phrase.rule.id] >= _MOST:
-            continue
         found = phrase.spaced.match(text, at)
         if found is not None and (not phrase.initial or _begins_sentence(text, at)):
-            hit = _in_context(phrase.rule, view, found, ruleset)
-            hits[phrase.rule.id] += 1 if hit.softened else 4
-            yield hit
+            # A flood says the same again and again: what it means is worked out once.
+            key = phrase.rule.id, text[max(0, at - BEFORE) : found.end()]
+            if key not in known:
+                known[key] = _in_context(phrase.rule, view, found, ruleset)
+            start, end = view.span(*found.span())
+            yield replace(known[key], start=start, end=end)
 
 
 def _begins_sentence(text: str, at: int) -> bool:
