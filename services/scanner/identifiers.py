@@ -33,7 +33,9 @@ _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.M)
 _LONGEST_LINE = 400
 _MOST = 500  # names of a text that are looked at; a flood says no more
 _MANY = 6  # names with hints for line breaks: an interface is documented, nobody is deceived
-_DENSE = 4, 200  # so many words of two scripts within so many characters
+_FEW = 4  # words of two scripts
+_NEAR = 200  # within so many characters
+_CYRILLIC = re.compile(r"[\u0400-\u052f]")
 
 
 def mixed_words(text: str) -> Iterator[Place]:
@@ -67,17 +69,24 @@ def lookalikes_in_code(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
 def dense_lookalikes(text: str, mixed: Sequence[Place]) -> Iterator[Place]:
     """Several such words close together, in code or not: no scan is so bad and still so good.
 
-    Endings do not count: Slavic texts decline foreign names.
+    Each word counts once. Endings do not count, since Slavic texts decline foreign names, nor do
+    abbreviations, and where people write in Cyrillic more words have the wrong keyboard's letters.
     """
-    count, size = _DENSE
-    found: list[Place] = []
+    found: list[tuple[str, int, int]] = []
     for start, end in mixed:
         word = text[start:end]
-        if _is_disguised(word) and not _DECLINED.fullmatch(word):
-            found = [*found[1 - count :], (start, end)]
-            if len(found) == count and end - found[0][0] <= size:
-                yield found[0][0], end
-                found = []
+        if word.isupper() or not _is_disguised(word) or _DECLINED.fullmatch(word):
+            continue
+        found = [f for f in found if f[0] != word and end - f[1] <= _NEAR] + [(word, start, end)]
+        if len(found) >= _FEW and len(found) >= _needed(text, found[0][1], end):
+            yield found[0][1], end
+            found = []
+
+
+def _needed(text: str, start: int, end: int) -> int:
+    around = text[max(0, start - _NEAR) : start] + text[end : end + _NEAR]
+    latin = sum(c.isascii() and c.isalpha() for c in around)
+    return 2 * _FEW if len(_CYRILLIC.findall(around)) > latin else _FEW
 
 
 def invisible_in_code(text: str) -> Iterator[Place]:
