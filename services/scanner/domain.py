@@ -112,12 +112,23 @@ def _in_place(hit: Hit, covered: Sequence[Span], quotes: Quotes, text: str) -> H
     if hit.rule.kind in ("unicode", "spam"):
         return hit
     if inside(covered, hit.start, hit.end) and not quotes.is_code(hit.start, hit.end):
-        return replace(hit, severity=UP[hit.severity])
+        return _unseen(hit)
     words = text[hit.start : hit.end].rstrip(_AFTER)
     if not hit.softened and quotes.holds(hit.start, hit.start + len(words)):
         return replace(hit, severity=_DOWN[hit.severity], softened=True)
     return hit
 
+
+def _unseen(hit: Hit) -> Hit:
+    """A hit in hidden text is worse, but blocks only if no honest author would hide such words.
+
+    Comments name tools, calls and code for honest reasons, and tell what others say.
+    """
+    grave = hit.rule.kind in _NEVER_HIDDEN and not hit.softened
+    return replace(hit, severity=UP[hit.severity]) if grave or hit.severity == "low" else hit
+
+
+_NEVER_HIDDEN = {"override", "role-play", "exfiltration"}
 
 _AFTER = " \t\n,.!;:*_-\"'"
 """Marks that end a phrase that wants one: they stand behind the quotation."""
@@ -137,7 +148,7 @@ def _text_hits(text: str, ruleset: Ruleset, *, covert: bool) -> Iterator[Hit]:
     for hit in all_hits(text, ruleset):
         counts[key := (hit.rule.id, hit.severity)] += 1
         if counts[key] <= MAX_HITS:
-            yield replace(hit, severity=UP[hit.severity]) if covert else hit
+            yield _unseen(hit) if covert else hit
 
 
 def _clusters(hits: Sequence[Hit], ruleset: Ruleset) -> list[Hit]:
