@@ -1,17 +1,19 @@
-"""Trains the scanner's learned layer: `python -m eval.train_scanner [--try] [--cache FILE] [DATA]`.
+"""Trains the scanner's learned layer.
 
-Prints figures on held-out halves (the attacks' categories, the own orders' groups and the host
-documents of a half are all unseen), then trains on everything and writes `model.npz` and
-`model.json` of `services/scanner/learned`. `--try` prints only. The same data gives the same bytes
-on the same machine. Vectors are kept in `--cache`.
+`python -m eval.train_scanner [--try] [--only orders|attacks] [--cache FILE] [DATA]` prints figures
+on held-out halves (the attacks' categories, the own orders' groups and the host documents of a half
+are all unseen), then trains on everything and writes `model.npz` and `model.json` of
+`services/scanner/learned`. `--try` prints only; `--only` leaves the other model as it is. The same
+vectors give the same bytes on the same machine; they are kept in `--cache`.
 """
 
 import hashlib
 import json
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.train_scanner_data import (
+    ATTACKS,
     DATA,
     LANGUAGES,
     SOURCES,
     Doc,
     Order,
     bipia,
+    document,
     fold_of,
     honest,
     labelled,
@@ -34,13 +38,13 @@ from eval.train_scanner_data import (
 )
 from services.scanner.learned.encoder import Encoder
 from services.scanner.learned.model import (
-    FEATURES,
     MANIFEST,
     WEIGHTS,
     Document,
     Model,
     packed,
-    unpacked,
+    shipped,
+    width,
 )
 
 Floats = NDArray[np.float32]
@@ -58,11 +62,17 @@ FIRST_C, SECOND_C, GATE_C = 0.02, 0.01, 0.1
 PLANTS = 4
 """Orders put into each honest document in turn."""
 
+ASPECTS = {"orders": ("answer", "request"), "attacks": ("answer", "request", "attack")}
+"""The two models, and what their scores of a window are about."""
+
+ALONE = 0.5
+"""Weight of an order that is a whole document."""
+
 MOST = 512
 """Windows of a document that are used; as the scanner's default."""
 
-FALSE_REVIEW = 0.008
-"""Share of honest held-out documents that may be reviewed at the shipped threshold."""
+FALSE_REVIEW = {"orders": 0.008, "attacks": 0.004}
+"""Share of honest held-out documents that each model may send to review; some send the same."""
 
 
 class Vectors:
@@ -107,6 +117,10 @@ class Material:
     negatives: Sequence[dict[str, Any]]
     questions: Sequence[Doc]
     """Harmless single requests, which are no orders where they are the whole document."""
+    attacks: Sequence[Doc]
+    """Documents with an attack in one of their windows, which is not known."""
+    aspects: Sequence[str]
+    """What the scores are about."""
 
 
 def places(vectors: Vectors, docs: Sequence[Doc], rows: Sequence[dict[str, Any]]) -> Floats:
@@ -119,40 +133,71 @@ def places(vectors: Vectors, docs: Sequence[Doc], rows: Sequence[dict[str, Any]]
             if d.language == language and d.set not in ("web", "docling")
         ]
         means.append(
-            vectors.of([r["text"] for r in rows if r["language"] == language])[:, -TOPIC:].mean(0)
+            vectors.of([t for r in rows if r["language"] == language for t in r["texts"]])[
+                :, -TOPIC:
+            ].mean(0)
         )
         found.append(np.mean(means, axis=0))
     return np.asarray(found, dtype=np.float32)
 
 
-def logistic(x: Floats, y: Any, weight: Any, strength: float) -> tuple[Floats, float]:
+def logistic(
+    x: Floats, y: Any, weight: Any, strength: float, rounds: int = 400
+) -> tuple[Floats, float]:
     """Weights and bias of a logistic regression on standardised columns."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     negative = x[np.asarray(y) == 0]
     mean, scale = negative.mean(0), negative.std(0) + 1e-6
-    fitted = LogisticRegression(C=strength, max_iter=400)
-    fitted.fit((x - mean) / scale, y, sample_weight=np.asarray(weight) / np.mean(weight))
+    fitted = LogisticRegression(C=strength, max_iter=rounds)
+    with warnings.catch_warnings():
+        # A rough one is meant to stop early.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit((x - mean) / scale, y, sample_weight=np.asarray(weight) / np.mean(weight))
     coefficients = fitted.coef_[0] / scale
     return coefficients.astype(np.float32), float(fitted.intercept_[0] - coefficients @ mean)
 
 
 def first_step(vectors: Vectors, material: Material) -> tuple[Floats, Floats]:
-    """Directions (2, dim) and biases (2,): about the answer, and any request."""
+    """Directions and biases, one for each of the aspects."""
     texts = {t for d in material.docs for t in _some(d, 80)}
     plain = vectors.of(sorted(texts))
-    near = vectors.of([r["text"] for r in material.negatives])
+    near = vectors.of([t for r in material.negatives for t in r["texts"]])
     honest_vectors = np.concatenate([plain, near])
     weight = np.concatenate([np.ones(len(plain)), np.full(len(near), 5.0)])
-    about = [t for o in material.orders if o.about_answer for t in o.texts]
-    other = [t for o in material.orders if not o.about_answer for t in o.texts]
-    found = []
-    for wanted in (about, other):
+
+    def direction(wanted: Sequence[str], rounds: int = 400) -> tuple[Floats, float]:
         x = np.concatenate([vectors.of(wanted), honest_vectors])
         y = np.concatenate([np.ones(len(wanted)), np.zeros(len(honest_vectors))])
         ours = np.full(len(wanted), weight.sum() / len(wanted) / 3)
-        found.append(logistic(x, y, np.concatenate([ours, weight]), FIRST_C))
+        return logistic(x, y, np.concatenate([ours, weight]), FIRST_C, rounds)
+
+    found = []
+    for aspect in material.aspects:
+        orders = [o.texts for o in material.orders if aspect in o.aspects]
+        if aspect == "attack":
+            # Of several windows only one may be the attack: which one, a rough model says.
+            rough, _ = direction([t[0] for t in orders if len(t) == 1], 40)
+            orders += [tuple(d.texts) for d in material.attacks]
+            orders = [(t[int(np.argmax(vectors.of(t) @ rough))],) for t in orders]
+        found.append(direction([t for texts in orders for t in texts]))
     return np.stack([w for w, _ in found]), np.array([b for _, b in found], dtype=np.float32)
+
+
+def shifts(vectors: Vectors, parts: Sequence[tuple[Model, Material]], material: Material) -> Floats:
+    """What is added to a score in each language, shape (languages,).
+
+    With it the same own orders, unseen by the first step, in the same own documents have the same
+    mean score in all languages.
+    """
+    scores: dict[str, list[float]] = defaultdict(list)
+    for model, unseen in parts:
+        for order, score in _orders_tried(vectors, model, replace(unseen, docs=material.docs)):
+            scores[order.language].append(score)
+    means = np.array([np.mean(scores[language]) for language in LANGUAGES])
+    found: Floats = (means.mean() - means).astype(np.float32)
+    return found
 
 
 def _some(doc: Doc, most: int) -> list[str]:
@@ -201,47 +246,83 @@ def planted(
     return made, list(range(at, at + len(order.texts)))
 
 
-def second_step(
-    vectors: Vectors, material: Material, around: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Features, labels and weights of the candidates, scored by first steps that never saw them."""
-    rng = np.random.default_rng(0)
-    features: list[Floats] = []
-    labels: list[float] = []
-    weights: list[float] = []
+class Lessons:
+    """What the second step learns from: features, labels and weights of candidates."""
 
-    def learn(found: Floats, label: int, weight: float = 1.0) -> None:
-        features.append(found)
-        labels.extend([label] * len(found))
-        weights.extend([weight] * len(found))
+    def __init__(self, vectors: Vectors, parts: Sequence[tuple[Model, Material]]) -> None:
+        self.parts = parts
+        self._vectors = vectors
+        self._features: list[Floats] = []
+        self._labels: list[int] = []
+        self._weights: list[float] = []
 
+    def harmless(self, model: Model, document: Document) -> None:
+        """No candidate of the document is an order."""
+        self._add(model.features(document)[1], 0, 1.0)
+
+    def order(
+        self, model: Model, document: Document, rows: Sequence[int], weight: float = 1.0
+    ) -> None:
+        """Of these rows the best one is."""
+        found = model.features(document, rows)[1]
+        scores = found[:, : len(model.scores)].max(1)
+        self._add(found[[int(np.argmax(scores))]], 1, weight)
+
+    def _add(self, found: Floats, label: int, weight: float) -> None:
+        self._features.append(found)
+        self._labels.extend([label] * len(found))
+        self._weights.extend([weight] * len(found))
+
+    def from_hosts(self, model: Model, unseen: Material, rng: np.random.Generator) -> None:
+        """Honest documents, as they are and with orders in them."""
+        pools: dict[str, list[Order]] = defaultdict(list)
+        for order in unseen.orders:
+            pools[order.language].append(order)
+        for doc in unseen.docs:
+            self.harmless(model, whole(self._vectors, doc))
+            for _ in range(PLANTS):
+                native = pools.get(doc.language) if rng.random() < 0.8 else None
+                pool = native or pools["en"]
+                order = pool[int(rng.integers(len(pool)))]
+                self.order(model, *planted(self._vectors, doc, order, rng))
+
+    def from_others(self, model: Model, unseen: Material) -> None:
+        """Texts that are an order or a harmless request and nothing else; found attacks."""
+        for order in unseen.orders:
+            if "request" not in order.aspects:
+                alone = all_alone(self._vectors, order.texts)
+                self.order(model, alone, range(len(order.texts)), ALONE)
+        for doc in unseen.attacks:
+            self.order(model, whole(self._vectors, doc), range(len(doc.texts)))
+        for doc in unseen.questions:
+            self.harmless(model, whole(self._vectors, doc))
+        for row in unseen.negatives:
+            self.harmless(model, all_alone(self._vectors, row["texts"]))
+
+    def all(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Features, labels and weights; orders weigh half as much as harmless candidates."""
+        y, weight = np.array(self._labels), np.array(self._weights, dtype=np.float32)
+        weight[y == 1] *= weight[y == 0].sum() / weight[y == 1].sum() / 2
+        return np.concatenate(self._features), y, weight
+
+
+def all_alone(vectors: Vectors, texts: Sequence[str]) -> Document:
+    """A document of nothing but these lines."""
+    return as_document(vectors, texts, [True] * len(texts))
+
+
+def second_step(vectors: Vectors, material: Material, around: Floats) -> Lessons:
+    """Candidates, scored by first steps that never saw them."""
+    parts = []
     for fold in range(INNER):
         seen = part_of(material, fold, INNER, keep=False)
-        unseen = part_of(material, fold, INNER, keep=True)
         model = first_only(*first_step(vectors, seen), around)
-        by_language: dict[str, list[Order]] = defaultdict(list)
-        for order in unseen.orders:
-            by_language[order.language].append(order)
-        for doc in unseen.docs:
-            learn(model.features(whole(vectors, doc))[1], 0)
-            for _ in range(PLANTS):
-                native = by_language.get(doc.language) if rng.random() < 0.8 else None
-                pool = native or by_language["en"]
-                order = pool[int(rng.integers(len(pool)))]
-                document, rows = planted(vectors, doc, order, rng)
-                found = model.features(document, rows)[1]
-                learn(found[[int(np.argmax(found[:, :2].max(1)))]], 1)
-        for order in unseen.orders:
-            if order.about_answer:
-                alone = as_document(vectors, order.texts, [True] * len(order.texts))
-                learn(model.features(alone, range(len(order.texts)))[1], 1, 0.5)
-        for doc in unseen.questions:
-            learn(model.features(whole(vectors, doc))[1], 0)
-        for row in unseen.negatives:
-            learn(model.features(as_document(vectors, [row["text"]], [True]))[1], 0)
-    y, weight = np.array(labels), np.array(weights)
-    weight[y == 1] *= weight[y == 0].sum() / weight[y == 1].sum() / 2
-    return np.concatenate(features), y, weight
+        parts.append((model, part_of(material, fold, INNER, keep=True)))
+    lessons, rng = Lessons(vectors, parts), np.random.default_rng(0)
+    for model, unseen in parts:
+        lessons.from_hosts(model, unseen, rng)
+        lessons.from_others(model, unseen)
+    return lessons
 
 
 def part_of(material: Material, fold: int, folds: int, *, keep: bool) -> Material:
@@ -255,16 +336,21 @@ def part_of(material: Material, fold: int, folds: int, *, keep: bool) -> Materia
         [o for o in material.orders if inside(o.group)],
         [r for r in material.negatives if inside(r["id"].split(".")[0])],
         [d for d in material.questions if inside(d.host)],
+        [d for d in material.attacks if inside(d.host)],
+        material.aspects,
     )
 
 
 def first_only(scores: Floats, bias: Floats, around: Floats) -> Model:
     """A model whose second step is still to come."""
-    size = len(FEATURES)
+    size = width(len(scores))
     products = size * (size + 1) // 2
     return Model(
-        scores=scores, scores_bias=bias, places=around, mean=np.zeros(size, np.float32),
-        scale=np.ones(size, np.float32), weights=np.zeros(size + products, np.float32), bias=0.0,
+        scores=scores, scores_bias=bias, places=around,
+        shifts=np.zeros(len(around), np.float32),
+        mean=np.zeros(size, np.float32), scale=np.ones(size, np.float32),
+        weights=np.zeros(size + products, np.float32),
+        bias=0.0,
         gate=np.zeros(TOPIC, np.float32), threshold=0.0,
     )  # fmt: skip
 
@@ -272,22 +358,26 @@ def first_only(scores: Floats, bias: Floats, around: Floats) -> Model:
 def fit(vectors: Vectors, material: Material) -> Model:
     """Both steps, without gate and threshold."""
     around = places(vectors, material.docs, material.negatives)
-    x, y, weight = second_step(vectors, material, around)
+    lessons = second_step(vectors, material, around)
+    x, y, weight = lessons.all()
     mean, scale = x.mean(0), x.std(0) + 1e-6
     z = (x - mean) / scale
     left, right = np.triu_indices(z.shape[1])
     weights, bias = logistic(
         np.concatenate([z, z[:, left] * z[:, right]], axis=1), y, weight, SECOND_C
     )
+    second = {"mean": mean, "scale": scale, "weights": weights, "bias": bias}
+    parts = [(replace(bare, **second), unseen) for bare, unseen in lessons.parts]
     model = first_only(*first_step(vectors, material), around)
-    return replace(model, mean=mean, scale=scale, weights=weights, bias=bias)
+    return replace(model, **second, shifts=shifts(vectors, parts, material))
 
 
 def gate(encoder: Encoder, material: Material) -> Floats:
     """A direction for the mean of a window's word vectors, for a first look at long texts."""
     wanted = [t for o in material.orders for t in o.texts]
     other = sorted(
-        {t for d in material.docs for t in _some(d, 30)} | {r["text"] for r in material.negatives}
+        {t for d in material.docs for t in _some(d, 30)}
+        | {t for r in material.negatives for t in r["texts"]}
     )
     x = np.concatenate([encoder.word_means(wanted), encoder.word_means(other)])
     y = np.concatenate([np.ones(len(wanted)), np.zeros(len(other))])
@@ -318,17 +408,23 @@ def is_honest(doc: Doc) -> bool:
     return doc.label == 0 and doc.set != "news" and "quotes" not in doc.category
 
 
-def trial(vectors: Vectors, material: Material, tests: Sequence[Doc], folds: int = 2) -> Tried:
+def trial(
+    vectors: Vectors,
+    material: Material,
+    tests: Sequence[Doc],
+    all_material: Material,
+    folds: int = 2,
+) -> Tried:
     """Train on one half, try on the other; BIPIA's test categories are never trained on."""
     tried = Tried([], [])
     for fold in range(folds):
         seen = part_of(material, fold, folds, keep=False)
         seen = replace(seen, orders=[o for o in seen.orders if o.source != "bipia-test"])
-        unseen = part_of(material, fold, folds, keep=True)
+        unseen = part_of(all_material, fold, folds, keep=True)
         model = fit(vectors, seen)
         hosts = {d.host for d in unseen.docs}
         fresh = [d for d in tests if d.host in hosts or (d.set != "bipia" and fold == 0)]
-        for doc in [*unseen.docs, *unseen.questions, *fresh]:
+        for doc in [*unseen.docs, *unseen.questions, *unseen.attacks, *fresh]:
             tried.docs.append((doc, best(vectors, model, whole(vectors, doc))))
         tried.orders += _orders_tried(vectors, model, unseen)
     return tried
@@ -358,8 +454,10 @@ def figures(tried: Tried, threshold: float) -> dict[str, Any]:
         sets[f"{name}, {'attacks' if doc.label else 'honest'}"].append(score >= threshold)
     languages: dict[str, list[bool]] = defaultdict(list)
     kinds: dict[str, list[bool]] = defaultdict(list)
+    attacks: dict[str, list[bool]] = defaultdict(list)
     for order, score in tried.orders:
-        languages[order.language].append(score >= threshold)
+        group = attacks if order.kind in ATTACKS else languages
+        group[order.language].append(score >= threshold)
         kinds[order.kind].append(score >= threshold)
     categories: dict[str, list[bool]] = defaultdict(list)
     for doc, score in tried.docs:
@@ -368,6 +466,7 @@ def figures(tried: Tried, threshold: float) -> dict[str, Any]:
     return {
         "sets": {k: f"{sum(v)}/{len(v)}" for k, v in sorted(sets.items())},
         "own orders by language": {k: _share(languages[k]) for k in LANGUAGES},
+        "own attacks by language": {k: _share(attacks[k]) for k in LANGUAGES},
         "own orders by kind": {k: _share(v) for k, v in sorted(kinds.items())},
         "bipia by category": {k: _share(v) for k, v in sorted(categories.items())},
     }
@@ -381,31 +480,73 @@ def gather(vectors: Vectors, data: Path) -> tuple[Material, list[Doc]]:
     """Everything to train on, and the documents that are only tried."""
     clean = [d for d in bipia(data) if not d.label]
     prompts = labelled(data, "deepset_prompt_injections/train")
+    indirect = labelled(data, "cyberseceval/prompt_injection_en", "document")
+    mixed = labelled(data, "piguard_valid/valid")
+    # Its other attacks are BIPIA's, some of them from the half that must stay unseen.
+    pint = [d for d in mixed if d.label and d.category.startswith("PINT")]
     material = Material(
         docs=[*honest(data), *clean],
         orders=orders(data),
-        negatives=[r for r in own() if not r["label"]],
+        negatives=[
+            r | {"texts": document(r["text"], set="", language="", host="", label=0).texts}
+            for r in own()
+            if not r["label"]
+        ],
         questions=[d for d in prompts if not d.label and d.texts],
+        attacks=[d for d in [*prompts, *indirect, *pint] if d.label and d.texts],
+        aspects=ASPECTS["attacks"],
     )
     tests = [
         *(d for d in bipia(data) if d.label),
         *labelled(data, "garak_latent/documents"),
         *labelled(data, "benign_hard/documents"),
         *(d for d in prompts if d.label),
-        *labelled(data, "cyberseceval/prompt_injection_en", "document"),
-        *labelled(data, "piguard_valid/valid"),
+        *indirect,
+        *mixed,
     ]
     tests = [d for d in tests if d.texts]
     vectors.add([t for d in (*material.docs, *material.questions, *tests) for t in d.texts])
+    known = {d.id for d in material.attacks}
+    tests = [d for d in tests if d.id not in known]
     vectors.add([t for o in material.orders for t in o.texts])
-    vectors.add([r["text"] for r in material.negatives])
+    vectors.add([t for r in material.negatives for t in r["texts"]])
     return material, tests
+
+
+def part_for(name: str, material: Material) -> Material:
+    """What one of the two models is trained on: that for orders sees no attacks on orders."""
+    if name == "attacks":
+        return material
+    plain = [o for o in material.orders if o.aspects != {"attack"}]
+    return replace(material, orders=plain, attacks=[], aspects=ASPECTS[name])
+
+
+def together(tried: Mapping[str, Tried], thresholds: Mapping[str, float]) -> Tried:
+    """The better of both scores, each from its threshold on; equal trials are in equal places."""
+
+    def best_of(scores: Sequence[float]) -> float:
+        return max(s - t for s, t in zip(scores, thresholds.values(), strict=True))
+
+    docs: dict[int, tuple[Doc, list[float]]] = {}
+    orders: dict[tuple[str, str, int], tuple[Order, list[float]]] = {}
+    for name in thresholds:
+        for doc, score in tried[name].docs:
+            docs.setdefault(id(doc), (doc, []))[1].append(score)
+        place: Counter[tuple[str, str]] = Counter()
+        for order, score in tried[name].orders:
+            key = order.language, order.group
+            orders.setdefault((*key, place[key]), (order, []))[1].append(score)
+            place[key] += 1
+    return Tried(
+        [(doc, best_of(scores)) for doc, scores in docs.values()],
+        [(order, best_of(scores)) for order, scores in orders.values()],
+    )
 
 
 def main(arguments: list[str]) -> None:
     """See the module."""
     cache = Path(arguments.pop(arguments.index("--cache") + 1)) if "--cache" in arguments else None
-    only_try = "--try" in arguments
+    only = arguments.pop(arguments.index("--only") + 1) if "--only" in arguments else None
     data = Path(next((a for a in arguments if not a.startswith("--")), DATA)).resolve()
     if not data.exists():
         sys.exit(f"the labelled sets are not at {data}")
@@ -413,44 +554,46 @@ def main(arguments: list[str]) -> None:
     encoder = Encoder(LAYERS)
     vectors = Vectors(encoder, cache)
     material, tests = gather(vectors, data)
+    tried = {name: trial(vectors, part_for(name, material), tests, material) for name in ASPECTS}
+    thresholds = {name: round(tried[name].threshold(FALSE_REVIEW[name]), 2) for name in ASPECTS}
+    known = figures(together(tried, thresholds), 0.0)
+    print(json.dumps(known, ensure_ascii=False, indent=1))
+    if "--try" not in arguments:
+        look = gate(encoder, material)
+        fitted = {
+            n: replace(fit(vectors, part_for(n, material)), gate=look, threshold=thresholds[n])
+            for n in ([only] if only else ASPECTS)
+        }
+        write(encoder, fitted, material, known)
     print(f"{len(vectors.all)} windows, {time.monotonic() - began:.0f} s", file=sys.stderr)
-    tried = trial(vectors, material, tests)
-    for share in (0.002, FALSE_REVIEW, 0.01):
-        print(
-            json.dumps(
-                {"share": share, **figures(tried, tried.threshold(share))},
-                ensure_ascii=False,
-                indent=1,
-            )
-        )
-    if not only_try:
-        write(encoder, fit(vectors, material), material, tried)
-    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
-def write(encoder: Encoder, model: Model, material: Material, tried: Tried) -> None:
-    """The two files that are shipped."""
-    threshold = round(tried.threshold(FALSE_REVIEW), 2)
-    data = packed(replace(model, gate=gate(encoder, material)))
-    unpacked(data, threshold)
-    WEIGHTS.write_bytes(data)
-    known = {
+def write(
+    encoder: Encoder, fitted: Mapping[str, Model], material: Material, known: dict[str, Any]
+) -> None:
+    """The two files that are shipped; a model that was not fitted stays as it is."""
+    models = dict(zip(ASPECTS, shipped(), strict=True)) | dict(fitted)
+    data = packed(models)
+    about = {
         "embedder": encoder.model_id,
         "layers": list(LAYERS),
         "windowing": "services/scanner/learned/windows.py: sentences, short lines, table cells",
-        "threshold": threshold,
+        "thresholds": {name: round(model.threshold, 2) for name, model in models.items()},
         "sha256": hashlib.sha256(data).hexdigest(),
         "trained_on": {
-            "eval/data/scanner_train.jsonl": "own text, Apache-2.0",
+            "eval/data/scanner_train.jsonl, scanner_phrases.jsonl": "own text, Apache-2.0",
             "BIPIA attacks, clean documents": "MIT; tables CC BY-SA 4.0",
-            "deepset prompt-injections, harmless prompts": "Apache-2.0",
+            "deepset prompt-injections": "Apache-2.0",
+            "CyberSecEval, indirect": "MIT",
+            "PIGuard's sample of PINT": "MIT",
             **{s.name: s.licence for s in SOURCES},
         },
         "documents": len(material.docs),
         "orders": len(material.orders),
-        "held_out": {"false review": FALSE_REVIEW, **figures(tried, threshold)},
+        "held_out": known,
     }
-    MANIFEST.write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    WEIGHTS.write_bytes(data)
+    MANIFEST.write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,17 @@ from services.scanner.learned.windows import windows
 
 DATA = Path(__file__).parents[1] / "../shared/evaldata"
 OWN = Path(__file__).parent / "data/scanner_train.jsonl"
+PHRASES = Path(__file__).parent / "data/scanner_phrases.jsonl"
 LANGUAGES = ("en", "de", "ru", "bg", "sr-Cyrl", "sr-Latn", "mk", "hr", "sl")
 
 PLAIN = frozenset({"task", "question"})
 """Kinds of own orders that say nothing about the answer: out of place only in a document."""
+
+ATTACKS = frozenset({"override", "role-play", "exfiltration", "tool-bait", "forged", "note"})
+"""Kinds of own orders that attack the reader's own orders, or have it give or send away things."""
+
+BOTH = frozenset({"note", "role", "output"})
+"""Kinds of own orders that attack the reader's orders and are about its answer."""
 
 PLAIN_CATEGORIES = frozenset({
     "Information Retrieval", "Content Creation", "Learning and Tutoring", "Language Translation",
@@ -48,11 +55,14 @@ class Doc:
 
 @dataclass(frozen=True)
 class Order:
-    """An order to a model; parallel ones in other languages share their `group`."""
+    """An order to a model; parallel ones in other languages share their `group`.
+
+    aspects: which of the scores shall see it: answer, request, attack.
+    """
 
     language: str
     group: str
-    about_answer: bool
+    aspects: frozenset[str]
     texts: tuple[str, ...]
     source: str
     kind: str
@@ -81,7 +91,15 @@ def document(text: str, **about: Any) -> Doc:
 
 def own() -> list[Row]:
     """Our own sentences: {id, text, label, language, kind}."""
-    return [row for row in rows(OWN) if row["kind"] != "document"]
+    return [row for row in (*rows(OWN), *rows(PHRASES)) if row["kind"] != "document"]
+
+
+def _aspects(kind: str) -> frozenset[str]:
+    if kind in BOTH:
+        return frozenset({"answer", "attack"})
+    if kind in ATTACKS:
+        return frozenset({"attack"})
+    return frozenset({"request" if kind in PLAIN else "answer"})
 
 
 def _own_documents(_data: Path) -> Iterator[Doc]:
@@ -98,8 +116,8 @@ def orders(data: Path) -> list[Order]:
         Order(
             r["language"],
             r["id"].partition(".")[0],
-            r["kind"] not in PLAIN,
-            (r["text"],),
+            _aspects(r["kind"]),
+            tuple(document(r["text"], set="", language="", host="", label=1).texts),
             "own",
             r["kind"],
         )
@@ -114,7 +132,14 @@ def orders(data: Path) -> list[Order]:
                 "answer" in row["text"] or "response" in row["text"]
             )
             found.append(
-                Order("en", row["id"], not plain, tuple(texts), f"bipia-{half}", row["category"])
+                Order(
+                    "en",
+                    row["id"],
+                    frozenset({"request" if plain else "answer"}),
+                    tuple(texts),
+                    f"bipia-{half}",
+                    row["category"],
+                )
             )
     return found
 

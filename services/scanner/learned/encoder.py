@@ -7,8 +7,10 @@ disk, and nothing is fetched.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,15 +23,17 @@ if TYPE_CHECKING:
     from kernel.embedder.q4file import Shape
 
 Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
 Ids = NDArray[np.int32]
 
 MOST_TOKENS = 128
 """Tokens of a window that are read; a window of 400 characters rarely has more."""
 
 BATCH_TOKENS = 2_048
-"""Padded tokens of a batch."""
+"""Tokens of a batch."""
 
-_OUT_OF_SIGHT = np.float32(-1e9)
+KEPT_WINDOWS = 20_000
+"""Windows whose vectors are kept, 30 MB: a body has nearly all the windows of its parse."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ class Encoder:
         self._position = self._position + source.floats("emb.type", self._shape.hidden)
         self._norm = _norm(source, "emb.ln", self._shape.hidden)
         self._blocks = [_block(source, self._shape, i) for i in range(max(layers))]
+        self._kept: dict[tuple[bytes, int], Halves] = {}
+        self._count = 0
         self._tokenizer = bundled_tokenizer(source.vocabulary)
         self._tokenizer.enable_truncation(MOST_TOKENS)
         source.forget_vocabulary()
@@ -118,53 +124,56 @@ class Encoder:
         return np.stack([self._words(ids).mean(0) for ids in self.tokens(texts)])
 
     def vectors(self, windows: Sequence[Ids]) -> Floats:
-        """Shape (n, dim): one vector a window, in their order.
+        """Shape (n, dim): one vector a window, in their order, in half precision.
 
-        The batches follow from the windows alone, so that equal calls give equal vectors.
+        A batch follows from the windows of one length alone, in an order of their own, and only
+        whole batches are kept: a vector does not depend on what was read before.
         """
-        order = sorted(range(len(windows)), key=lambda i: (len(windows[i]), i))
+        places: dict[bytes, list[int]] = defaultdict(list)
+        for i, window in enumerate(windows):
+            places[window.tobytes()].append(i)
         found = np.empty((len(windows), self.dim), dtype=np.float32)
-        start = 0
-        while start < len(order):
-            end = start + 1
-            while end < len(order) and len(windows[order[end]]) * (end + 1 - start) <= BATCH_TOKENS:
-                end += 1
-            batch = order[start:end]
-            found[batch] = self._batch([windows[i] for i in batch])
-            start = end
+        for batch in _batches(sorted(places, key=lambda w: (len(w), w))):
+            for ids, vector in zip(batch, self._of(batch), strict=True):
+                found[places[ids]] = vector
         return found
 
-    def _batch(self, windows: Sequence[Ids]) -> Floats:
-        ids = np.ones((len(windows), max(map(len, windows))), dtype=np.int32)
-        mask = np.zeros(ids.shape, dtype=np.float32)
-        for row, window in enumerate(windows):
-            ids[row, : len(window)] = window
-            mask[row, : len(window)] = 1
-        weights = mask / mask.sum(1, keepdims=True)
-        unseen = (1 - mask)[:, None, None, :] * _OUT_OF_SIGHT
+    def _of(self, batch: Sequence[bytes]) -> Halves:
+        key = b"".join(batch), len(batch)
+        vectors = self._kept.pop(key, None)
+        if vectors is None:
+            ids = np.stack([np.frombuffer(window, dtype=np.int32) for window in batch])
+            vectors = self._batch(ids).astype(np.float16)
+            self._count += len(batch)
+        self._kept[key] = vectors
+        while self._count > KEPT_WINDOWS:
+            # The one that was not needed for the longest time.
+            self._count -= len(self._kept.pop(next(iter(self._kept))))
+        return vectors
+
+    def _batch(self, ids: Ids) -> Floats:
         distinct, place = np.unique(ids, return_inverse=True)
         x = self._words(distinct)[place.reshape(ids.shape)] + self._position[: ids.shape[1]]
         x = self._normed(x, self._norm)
         states = [x]
         for block in self._blocks:
-            x = self._through(block, x, unseen)
+            x = self._through(block, x)
             states.append(x)
-        pooled = [(states[i] * weights[:, :, None]).sum(1) for i in self._layers]
-        return np.concatenate(pooled, axis=1)
+        return np.concatenate([states[i].mean(1) for i in self._layers], axis=1)
 
-    def _through(self, block: Block, x: Floats, unseen: Floats) -> Floats:
+    def _through(self, block: Block, x: Floats) -> Floats:
         n, length, hidden = x.shape
         flat = x.reshape(-1, hidden)
-        mixed = self._attention(block.attention(flat), n, length, unseen)
+        mixed = self._attention(block.attention(flat), n, length)
         flat = self._normed(flat + block.mixed(mixed), block.mixed_norm)
         flat = self._normed(flat + block.down(_gelu(block.up(flat))), block.norm)
         return flat.reshape(n, length, hidden)
 
-    def _attention(self, projected: Floats, n: int, length: int, unseen: Floats) -> Floats:
+    def _attention(self, projected: Floats, n: int, length: int) -> Floats:
         heads, hidden = self._shape.heads, self._shape.hidden
         size = hidden // heads
         q, k, v = projected.reshape(n, length, 3, heads, size).transpose(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(0, 1, 3, 2) * np.float32(size**-0.5) + unseen
+        scores = q @ k.transpose(0, 1, 3, 2) * np.float32(size**-0.5)
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(-1, keepdims=True)
@@ -180,6 +189,15 @@ class Encoder:
         x *= norm.weight
         x += norm.bias
         return x
+
+
+def _batches(windows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Runs of windows of one length."""
+    for size, group in groupby(windows, key=len):
+        same = list(group)
+        most = max(1, BATCH_TOKENS * 4 // size)
+        for start in range(0, len(same), most):
+            yield same[start : start + most]
 
 
 def _block(source: Q4File, s: "Shape", number: int) -> Block:

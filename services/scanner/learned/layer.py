@@ -48,21 +48,24 @@ class Encodes(Protocol):
 class Layer:
     """Finds orders to a model. Several threads may call it: one works, the others wait."""
 
-    def __init__(self, encoder: Encodes, model: Model, *, most: int, threads: int = 1) -> None:
+    def __init__(
+        self, encoder: Encodes, models: Sequence[Model], *, most: int, threads: int = 1
+    ) -> None:
         """Put the two steps together.
 
         Args:
             encoder: windows to vectors.
-            model: vectors to scores.
+            models: vectors to scores; an order is what one of them takes for one. The first look
+                is the first one's.
             most: windows of a document that are encoded. Of a longer one the first look is at the
                 mean of each window's word vectors: those `most / 2` that look most like an order
                 are encoded, and as many at even distances, which stand for the document.
             threads: for the arithmetic; they spin while they wait, so more than one is dear on
                 busy cores.
         """
-        self._encoder, self._model, self._most = encoder, model, most
+        self._encoder, self._models, self._most = encoder, tuple(models), most
         self._threads = min(threads, usable_cpus())
-        self._words = encoder.word_scores(model.gate)
+        self._words = encoder.word_scores(self._models[0].gate)
         self._lock = threading.Lock()
 
     def passages(self, text: str, hidden: Sequence[HiddenText] = ()) -> list[Passage]:
@@ -78,8 +81,12 @@ class Layer:
             return []
         with self._lock, threadpool_limits(self._threads, user_api="blas"):
             document, rows = self._read(texts, pieces, own or len(pieces))
-            judged = self._model.judge(document)
-        orders = [rows[row] for row, score in judged if score >= self._model.threshold]
+            orders = {
+                int(rows[row])
+                for model in self._models
+                for row, score in model.judge(document)
+                if score >= model.threshold
+            }
         return [(p.hidden, p.start, p.end) for p in (pieces[i] for i in sorted(orders))]
 
     def _read(
@@ -159,7 +166,7 @@ def _said(texts: dict[int | None, str], piece: Piece) -> str:
 
 
 def open_layer(
-    *, most: int, threads: int, model: Model, layers: Sequence[int], made_for: str
+    *, most: int, threads: int, models: Sequence[Model], layers: Sequence[int], made_for: str
 ) -> Layer:
     """Load everything: about two seconds, 350 MB.
 
@@ -170,4 +177,4 @@ def open_layer(
     encoder = Encoder(layers)
     if encoder.model_id != made_for:
         raise EmbedderError(f"the learned layer was trained on {made_for}, not {encoder.model_id}")
-    return Layer(encoder, model, most=most, threads=threads)
+    return Layer(encoder, models, most=most, threads=threads)

@@ -1,15 +1,16 @@
 """The trained numbers, and what they make of the windows of one document. Pure numpy.
 
-Two steps. First each window gets two scores from its vector alone: how much it reads like words
-about the reader's own answer or action, and how much like any request or question. Then the best
-few windows are judged in their document: an order that was put there stands out by its subject and
-by its mood, the questions of a list of questions do not.
+Two models look at every document, each in two steps. First each window gets scores from its vector
+alone: how much it reads like words about the reader's own answer or action, how much like any
+request or question, and in the second model also how much like an attack on the reader's own
+orders. Then the best few windows are judged in their document: an order that was put there stands
+out by its subject and by its mood, the questions of a list of questions do not.
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,7 @@ FOLDER = Path(__file__).parent
 WEIGHTS, MANIFEST = FOLDER / "model.npz", FOLDER / "model.json"
 
 CANDIDATES = 3
-"""Windows that are judged in their document, by each of the two scores."""
+"""Windows that are judged in their document, by each of the scores."""
 
 NEAR = 1.5
 """Windows whose score is less than this below the best one's are like it."""
@@ -34,10 +35,11 @@ NEAR = 1.5
 NOTHING = -6.0
 """A score where there is no window."""
 
-FEATURES = (
-    "answer", "request", "off-topic", "mean answer", "mean request", "next best", "alike",
-    "neighbour", "windows", "alone", "length", "first", "last", "tiny",
+MARKS = (
+    "off-topic", "next best", "alike", "neighbour", "windows", "alone", "length", "first", "last",
+    "tiny",
 )  # fmt: skip
+"""What the second step knows of a window besides its scores and the means of all the others."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +62,16 @@ class Document:
 class Model:
     """Weights of both steps.
 
-    scores: (2, dim) and bias (2,); places: (languages, topic), mean vectors of honest text;
+    scores: (k, dim) and bias (k,); places: (languages, topic), mean vectors of honest text;
     mean, scale: (features,) of the second step; weights: (features + their products), bias;
+    shifts: (languages,), what is added to its result;
     gate: (topic,) direction for the mean of word vectors.
     """
 
     scores: Floats
     scores_bias: Floats
     places: Floats
+    shifts: Floats
     mean: Floats
     scale: Floats
     weights: Floats
@@ -76,14 +80,20 @@ class Model:
     threshold: float
 
     def window_scores(self, vectors: Floats) -> Floats:
-        """Shape (m, 2): about the answer, a request."""
+        """Shape (m, k): about the answer, a request, in the second model an attack on orders."""
         found: Floats = vectors @ self.scores.T + self.scores_bias
         return found
 
     def judge(self, document: Document) -> list[tuple[int, float]]:
         """(row, score) of the candidates of a document, by row; an order from `threshold` on."""
         rows, features = self.features(document)
-        return list(zip(rows.tolist(), self.judged(features).tolist(), strict=True))
+        shift = self.shifts[self.language(document)]
+        found = np.round(self.judged(features) + shift, 2)
+        return list(zip(rows.tolist(), found.tolist(), strict=True))
+
+    def language(self, document: Document) -> int:
+        """The row of `places` that the document as a whole is nearest to."""
+        return int(self.languages(document.vectors[document.sample].mean(0, keepdims=True))[0])
 
     def judged(self, features: Floats) -> Floats:
         """Log-odds, rounded so that the last bits of a float decide nothing."""
@@ -103,11 +113,16 @@ class Model:
 
     def topics(self, vectors: Floats) -> Floats:
         """What the windows are about, their language taken away: unit vectors."""
-        topic = vectors[:, -self.places.shape[1] :]
-        distance = (self.places**2).sum(1) - 2 * (topic @ self.places.T)
-        own = topic - self.places[np.argmin(distance, axis=1)]
+        own = vectors[:, -self.places.shape[1] :] - self.places[self.languages(vectors)]
         unit: Floats = own / (np.linalg.norm(own, axis=1, keepdims=True) + np.float32(1e-9))
         return unit
+
+    def languages(self, vectors: Floats) -> NDArray[np.int64]:
+        """The row of `places` that each window is nearest to."""
+        topic = vectors[:, -self.places.shape[1] :]
+        distance = (self.places**2).sum(1) - 2 * (topic @ self.places.T)
+        found: NDArray[np.int64] = np.argmin(distance, axis=1)
+        return found
 
 
 def candidates(scores: Floats) -> NDArray[np.int64]:
@@ -130,11 +145,9 @@ def _features(
     off = np.where(rest > 0, 1 - (topics[rows] * others).sum(1) / np.maximum(length, 1e-9), 1.0)
     second = ranked[1] if len(ranked) > 1 else NOTHING
     found = [
-        scores[rows, 0],
-        scores[rows, 1],
+        *scores[rows].T,
         off,
-        means[:, 0],
-        means[:, 1],
+        *means.T,
         np.where(best[rows] >= ranked[0], second, ranked[0]),
         np.log1p([(best > best[row] - NEAR).sum() - 1 for row in rows]),
         [_neighbour(document.numbers, best, row) for row in rows],
@@ -170,7 +183,7 @@ def manifest() -> dict[str, Any]:
 
 
 @cache
-def shipped() -> Model:
+def shipped() -> tuple[Model, ...]:
     """The weights beside this file.
 
     Raises:
@@ -179,21 +192,36 @@ def shipped() -> Model:
     data = WEIGHTS.read_bytes()
     if hashlib.sha256(data).hexdigest() != manifest()["sha256"]:
         raise DamagedModelError(f"{WEIGHTS.name} is not the file that {MANIFEST.name} names")
-    return unpacked(data, float(manifest()["threshold"]))
+    return tuple(unpacked(data, manifest()["thresholds"]).values())
 
 
-def unpacked(data: bytes, threshold: float) -> Model:
-    """A model from the bytes of `packed`."""
+def width(scores: int) -> int:
+    """How many features a model with so many scores has."""
+    return 2 * scores + len(MARKS)
+
+
+_HALVES = ("scores", "places", "gate")
+_SINGLES = ("scores_bias", "shifts", "mean", "scale", "weights", "bias")
+
+
+def unpacked(data: bytes, thresholds: Mapping[str, float]) -> dict[str, Model]:
+    """Models from the bytes of `packed`, in the order of the thresholds."""
+    models = {}
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        found = {name: arrays[name].astype(np.float32) for name in arrays.files}
-    return Model(**(found | {"bias": float(found["bias"])}), threshold=threshold)
+        for name, threshold in thresholds.items():
+            found = {k: arrays[f"{name}.{k}"].astype(np.float32) for k in (*_HALVES, *_SINGLES)}
+            bias = float(found.pop("bias"))
+            models[name] = Model(**found, bias=bias, threshold=float(threshold))
+    return models
 
 
-def packed(model: Model) -> bytes:
-    """The weights in half precision, as they are shipped; equal models give equal bytes."""
+def packed(models: Mapping[str, Model]) -> bytes:
+    """The weights, mostly in half precision; equal models give equal bytes."""
+    arrays = {
+        f"{name}.{key}": np.asarray(getattr(model, key), np.float16 if key in _HALVES else "f4")
+        for name, model in models.items()
+        for key in (*_HALVES, *_SINGLES)
+    }
     buffer = io.BytesIO()
-    names = ("scores", "scores_bias", "places", "mean", "scale", "weights", "bias", "gate")
-    arrays = {name: np.asarray(getattr(model, name), dtype=np.float32) for name in names}
-    arrays |= {name: arrays[name].astype(np.float16) for name in ("scores", "places", "gate")}
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()

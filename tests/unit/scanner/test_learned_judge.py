@@ -109,7 +109,10 @@ def test_the_shipped_weights_are_those_of_the_manifest() -> None:
     digest = hashlib.sha256(weights.WEIGHTS.read_bytes()).hexdigest()
     assert digest == json.loads(weights.MANIFEST.read_text("utf-8"))["sha256"]
     assert weights.WEIGHTS.stat().st_size < 64_000
-    assert len(weights.shipped().weights) == 14 + 14 * 15 // 2
+    sizes = [weights.width(len(model.scores)) for model in weights.shipped()]
+    assert [len(model.weights) for model in weights.shipped()] == [
+        n + n * (n + 1) // 2 for n in sizes
+    ]
 
 
 def test_damaged_weights_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from contracts.artifacts import HiddenText
 from services.scanner.learned.encoder import Floats, Ids
 from services.scanner.learned.layer import Layer, squeezed
-from services.scanner.learned.model import FEATURES, Document, Model, packed, unpacked
+from services.scanner.learned.model import Document, Model, packed, unpacked, width
 
 WORDS = 3
 """Tokens of the toy: 0 for any word, 1 for `order`, 2 for `about`."""
@@ -19,13 +20,14 @@ WORDS = 3
 
 def model(threshold: float = 0.0) -> Model:
     """An order is a window with the word `order`: the first feature decides."""
-    size = len(FEATURES)
+    size = width(2)
     weights = np.zeros(size + size * (size + 1) // 2, np.float32)
     weights[0] = 1
     return Model(
         scores=np.array([[0, 4, 0], [0, 0, 1]], np.float32),
         scores_bias=np.array([-1, -1], np.float32),
         places=np.zeros((1, 2), np.float32),
+        shifts=np.zeros(1, np.float32),
         mean=np.zeros(size, np.float32),
         scale=np.ones(size, np.float32),
         weights=weights,
@@ -60,7 +62,7 @@ class Toy:
 
 def layer(most: int = 64) -> tuple[Layer, Toy]:
     toy = Toy()
-    return Layer(toy, model(), most=most, threads=1), toy
+    return Layer(toy, [model()], most=most, threads=1), toy
 
 
 LINE = "plain words of a plain line\n"
@@ -152,7 +154,7 @@ def test_threads_take_turns() -> None:
 
 
 def test_the_threshold_decides() -> None:
-    below = Layer(Toy(), model(threshold=3.5), most=64, threads=1)
+    below = Layer(Toy(), [model(threshold=3.5)], most=64, threads=1)
     assert below.passages(LINE + ORDER) == []
 
 
@@ -180,11 +182,31 @@ def test_scores_are_rounded_so_that_the_last_bit_decides_nothing() -> None:
     assert model().judge(document(vectors)) == model().judge(document(shaken))
 
 
-def test_a_packed_model_is_the_same_again() -> None:
-    again = unpacked(packed(model()), 0.0)
-    assert packed(again) == packed(model())
+def test_packed_models_are_the_same_again() -> None:
+    models = {"one": model(), "two": replace(model(), bias=2.0)}
+    again = unpacked(packed(models), {"one": 0.0, "two": 0.0})
+    assert packed(again) == packed(models)
     vectors = np.eye(WORDS, dtype=np.float32)
-    assert again.judge(document(vectors)) == model().judge(document(vectors))
+    for name, known in models.items():
+        assert again[name].judge(document(vectors)) == known.judge(document(vectors))
+
+
+def test_what_one_of_two_models_finds_is_found() -> None:
+    deaf = model(threshold=99.0)
+    for models in ([model(), deaf], [deaf, model()]):
+        found = Layer(Toy(), models, most=64, threads=1).passages(LINE * 3 + ORDER)
+        assert len(found) == 1
+    assert Layer(Toy(), [deaf], most=64, threads=1).passages(LINE * 3 + ORDER) == []
+
+
+@pytest.mark.parametrize(("language", "more"), [(0, 0.0), (1, 0.75)])
+def test_the_language_of_the_document_shifts_its_scores(language: int, more: float) -> None:
+    places = np.array([[0, 0], [0, 1]], np.float32)
+    vectors = np.array([[1, 1, language]] * 3, np.float32)
+    plain = replace(model(), places=places, shifts=np.zeros(2, np.float32))
+    shifted = replace(plain, shifts=np.array([0, 0.75], np.float32))
+    expected = [s + more for _, s in plain.judge(document(vectors))]
+    assert [s for _, s in shifted.judge(document(vectors))] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
