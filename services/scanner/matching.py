@@ -71,7 +71,7 @@ def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
         yield from (Hit(rule, rule.severity, *span) for span in spans)
     yield from _windows(text, ruleset, strange=bool(strange))
     for passage in decoded(text, strange=bool(strange)):
-        yield from _decoded_hits(passage, ruleset)
+        yield from _decoded_hits(passage, text, ruleset)
 
 
 def _detected(name: str, text: str, places: Sequence[Place]) -> Iterator[Place]:
@@ -87,7 +87,7 @@ def said_unseen(text: str, start: int, ruleset: Ruleset) -> Iterator[Hit]:
         yield from _phrases(view, ruleset.hidden_phrases.look(view.text).phrases, ruleset)
 
 
-def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
+def _decoded_hits(passage: Decoded, text: str, ruleset: Ruleset) -> Iterator[Hit]:
     """The worst hit in a decoded passage, and that it was hidden if nobody writes like that."""
     if passage.text is None:
         rule = ruleset.rules["encoded.beyond-limits"]
@@ -97,8 +97,33 @@ def _decoded_hits(passage: Decoded, ruleset: Ruleset) -> Iterator[Hit]:
     if inner is None:
         return
     start, end = passage.span
-    found = replace(inner, start=start, end=end, decoded=passage.names + inner.decoded)
+    names = passage.names + inner.decoded
+    if not passage.hiding:
+        words = passage.text[inner.start : inner.end]
+        if (plain := text.find(words, start, end)) >= 0:  # nothing of it was encoded
+            start, end, names = plain, plain + len(words), ()
+        else:
+            start, end = _without_margins(text, start, end, passage.text, inner)
+    found = replace(inner, start=start, end=end, decoded=names)
     yield from _unveiled(found, ruleset) if passage.hiding else (found,)
+
+
+def _without_margins(text: str, start: int, end: int, said: str, hit: Hit) -> Place:
+    """Where in `text[start:end]`, which says `said`, a hit in `said` comes from.
+
+    What both have in common at their ends is not encoded and stands where it stood.
+    """
+    size = min(end - start, len(said))
+    head = next((i for i in range(size) if not _alike(text[start + i], said[i])), size)
+    size -= head
+    tail = next((i for i in range(size) if not _alike(text[end - 1 - i], said[-1 - i])), size)
+    before, after = hit.start, len(said) - hit.end
+    return start + min(before, head), end - min(after, tail)
+
+
+def _alike(written: str, said: str) -> bool:
+    """Is it one character, as decoders for ASCII pass it on?"""
+    return written == said or (said == "?" and written > "\x7f") or written + said == "+ "
 
 
 def _unveiled(hit: Hit, ruleset: Ruleset) -> Iterator[Hit]:

@@ -212,3 +212,24 @@ def test_what_does_not_fit_in_the_budget_is_not_let_through() -> None:
     text = "\n\n".join([filler] * 12 + [b64(ORDER.encode())])
     assert sum(size or 0 for size in sizes(text)) <= MAX_BYTES
     assert verdict(text) == "quarantine"
+
+
+@pytest.mark.parametrize("way", sorted(set(TRANSPARENT) - {"url in base64"}))
+@pytest.mark.parametrize("order", [ORDER, RUSSIAN], ids=["en", "ru"])
+def test_a_finding_in_a_decoded_place_leaves_out_what_stands_around_it(
+    way: str, order: str
+) -> None:
+    packed = TRANSPARENT[way](order)
+    text = f"На реке + мель. {packed} 5 + 5 is ten."
+    result = scan(text, (), default_ruleset())
+    (finding, *_) = (f for f in result.findings if f.severity == "high")
+    found = text.encode()[finding.byte_start : finding.byte_end].decode()
+    assert found
+    assert packed.startswith(found)
+
+
+def test_a_finding_beside_a_decoded_place_stands_where_it_stood() -> None:
+    text = f"See a%20b. {ORDER} That is on p%C3%A1ge two."
+    result = scan(text, (), default_ruleset())
+    for finding in result.findings:
+        assert text.encode()[finding.byte_start : finding.byte_end].decode() in ORDER
