@@ -22,7 +22,10 @@ class Settings(BaseSettings):
     blobs: str = Field("", description="folder or URL of the blob store; default DATA/blobs")
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(0, description="port to listen on; 0 lets the system choose")
-    api_key: SecretStr = Field(SecretStr(""), description="what callers must show; behind the front door: KB_DOOR_KEY_<SERVICE>")
+    api_key: SecretStr = Field(
+        SecretStr(""),
+        description="what callers must show; behind the front door: KB_DOOR_KEY_<SERVICE>",
+    )
     forwarded_allow_ips: str = Field(
         "", description="addresses of proxies whose X-Forwarded-For is believed; empty: none"
     )

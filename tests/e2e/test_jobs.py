@@ -97,11 +97,16 @@ async def test_a_deleted_text_is_in_no_file_and_no_table(
     assert (retry.status_code, retry.json()["type"]) == (409, "urn:kb:problem:bytes-gone")
 
 
+def without_fence(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each reply has a fence of its own around its passages."""
+    return [{k: v for k, v in hit.items() if k != "text"} for hit in hits]
+
+
 async def test_an_indexed_document_is_parsed_again_and_stays_searchable(
     client: httpx.AsyncClient,
 ) -> None:
     accepted = await ingest(client, "act.md", LAW, project="retry")
-    before = await query(client, "maximum fine", project="retry")
+    before = without_fence(await query(client, "maximum fine", project="retry"))
     replies = await asyncio.gather(
         *(client.post(f"/jobs/{accepted.job_id}/retry") for _ in range(4))
     )
@@ -109,10 +114,10 @@ async def test_an_indexed_document_is_parsed_again_and_stays_searchable(
     assert {r.status_code for r in replies} == {200}
     assert sum(t["changed"] for t in told) == 1
     assert len({t["job_id"] for t in told}) == 1
-    assert await query(client, "maximum fine", project="retry") == before
+    assert without_fence(await query(client, "maximum fine", project="retry")) == before
     again = accepted.model_copy(update={"job_id": told[0]["job_id"]})
     assert (await done(client, again))["status"] == "indexed"
-    assert await query(client, "maximum fine", project="retry") == before
+    assert without_fence(await query(client, "maximum fine", project="retry")) == before
 
 
 async def test_jobs_that_are_cancelled_on_their_way_stay_so(client: httpx.AsyncClient) -> None:

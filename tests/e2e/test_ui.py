@@ -288,7 +288,8 @@ async def test_a_document_waits_for_a_person_who_releases_it(
         await page.goto(f"{door.url}/ui/review?project=review")
         await page.click("tbody th a")
         assert told in await page.inner_text(".case-head")
-        assert "all previous instructions" in await page.inner_text(".raw-text mark")
+        marked = await page.locator(".raw-text mark").all_inner_texts()
+        assert any("all previous instructions" in words for words in marked)
         assert "technician opens" in await page.inner_text(".raw-text")
         # The number beside the marked words leads to the rule's reason, and back.
         await page.locator(".raw-text mark .ref").first.press("Enter")

@@ -35,6 +35,10 @@ NEAR = 1.5
 NOTHING = -6.0
 """A score where there is no window."""
 
+LIKE_ONE, CLEARLY_ONE = 1.0, 4.0
+"""What a window's own best score must be, and what in a document of two windows; between them in one
+of three or four. Being off the subject is no order, and beside little else every sentence is off it."""
+
 MARKS = (
     "off-topic", "next best", "alike", "neighbour", "windows", "alone", "length", "first", "last",
     "tiny",
@@ -87,8 +91,10 @@ class Model:
     def judge(self, document: Document) -> list[tuple[int, float]]:
         """(row, score) of the candidates of a document, by row; an order from `threshold` on."""
         rows, features = self.features(document)
-        shift = self.shifts[self.language(document)]
-        found = np.round(self.judged(features) + shift, 2)
+        own = features[:, : len(self.scores)].max(axis=1)
+        enough = own >= np.clip(6.0 - document.total, LIKE_ONE, CLEARLY_ONE)
+        found = np.round(self.judged(features) + self.shifts[self.language(document)], 2)
+        found = np.where(enough, found, np.float32(NOTHING))
         return list(zip(rows.tolist(), found.tolist(), strict=True))
 
     def language(self, document: Document) -> int:

@@ -116,7 +116,8 @@ def test_meta_are_judged_beside_the_document_and_do_not_change_it(
 
 def test_meta_without_a_text_are_judged_by_themselves() -> None:
     order = HiddenText(kind="metadata", text=ORDER)
-    assert layer()[0].passages("", (order,)) == [(0, 0, len(ORDER))]
+    names = [HiddenText(kind="metadata", text="the name of a file")] * 2
+    assert layer()[0].passages("", (order, *names)) == [(0, 0, len(ORDER))]
 
 
 def test_of_a_long_text_only_so_many_windows_are_encoded() -> None:
