@@ -185,19 +185,50 @@ def _judge(
 def _score(hits: Sequence[Hit], scoring: Scoring) -> float:
     """0 to 1: how unlikely it is that all signs are harmless; each family counts by its worst hit.
 
-    Softened signs, spam and what was learned stay together below the threshold of a block, and
-    mild signs below that of a review: those that stand close together are a sign of their own.
+    Signs reach the threshold of a block only where they stand `together`: a long text about attacks
+    names many of them. Softened signs, spam and what was learned never do, and mild signs not that
+    of a review: those that stand close together are a sign of their own.
     """
     certain: dict[str, float] = {}
     doubtful: dict[str, float] = {}
     for hit in hits:
-        side = doubtful if hit.softened or hit.rule.kind in _UNSURE else certain
+        side = doubtful if _is_unsure(hit) else certain
         weight = _weight(hit, scoring)
         side[hit.rule.family] = max(weight, side.get(hit.rule.family, 0.0))
     mild = [weight for weight in certain.values() if weight <= scoring.weights["low"]]
     grave = [weight for weight in certain.values() if weight > scoring.weights["low"]]
     hard = _any_of((*grave, min(_any_of(mild), scoring.quarantine - 0.01)))
-    return max(hard, min(_any_of((hard, *doubtful.values())), scoring.block - 0.01))
+    below = min(_any_of((hard, *doubtful.values())), scoring.block - 0.01)
+    return max(below, _together(hits, scoring)) if hard >= scoring.block else below
+
+
+def _together(hits: Sequence[Hit], scoring: Scoring) -> float:
+    """The score of the worst place: of the grave signs within `together` characters of one text."""
+    grave = sorted(
+        (h for h in hits if not _is_unsure(h) and _weight(h, scoring) > scoring.weights["low"]),
+        key=lambda h: (-1 if h.hidden is None else h.hidden, h.start),
+    )
+    worst, first = 0.0, 0
+    here: Counter[tuple[str, float]] = Counter()
+    for hit in grave:
+        here[hit.rule.family, _weight(hit, scoring)] += 1
+        while grave[first].hidden != hit.hidden or hit.end - grave[first].start > scoring.together:
+            if grave[first] is hit:
+                break
+            here[grave[first].rule.family, _weight(grave[first], scoring)] -= 1
+            first += 1
+        families: dict[str, float] = {}
+        for (family, weight), count in here.items():
+            if count:
+                families[family] = max(weight, families.get(family, 0.0))
+        worst = max(worst, _any_of(families.values()))
+        if worst >= scoring.block:
+            break
+    return worst
+
+
+def _is_unsure(hit: Hit) -> bool:
+    return hit.softened or hit.rule.kind in _UNSURE
 
 
 _UNSURE = {"spam", "learned"}

@@ -77,6 +77,7 @@ class Scoring(BaseModel):
     quoted_weight: float
     spam_weight: float
     near: int
+    together: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -429,3 +429,17 @@ def test_odd_characters_around_an_order_hide_nothing(odd: str) -> None:
 def test_quoted_orders_never_add_up_to_a_block(orders: list[str]) -> None:
     quoted = "\n\n".join(f"```\n{order}\n```" for order in orders if "`" not in order)
     assert judge(quoted).verdict != "block"
+
+
+def test_signs_add_up_to_a_block_only_where_they_stand_together() -> None:
+    rules = default_ruleset()
+    medium = [
+        r
+        for r in {r.family: r for r in rules.rules.values() if r.language == "en"}.values()
+        if r.kind in {"exfiltration", "tool-bait", "override"}
+        and {(f.severity) for f in scan(r.positive, (), rules).findings} == {"medium"}
+    ][:8]
+    filler = "The committee met in spring and agreed on the plan of the year. " * 40
+    assert scan("\n\n".join(r.positive for r in medium), (), rules).verdict == "block"
+    apart = scan(f"\n\n{filler}\n\n".join(r.positive for r in medium), (), rules)
+    assert (apart.verdict, apart.score) == ("quarantine", 0.89)
