@@ -35,9 +35,9 @@ NEAR = 1.5
 NOTHING = -6.0
 """A score where there is no window."""
 
-LIKE_ONE, CLEARLY_ONE = 1.0, 4.0
+LIKE_ONE, CLEARLY_ONE = -1.0, 4.0
 """What a window's own best score must be, and what in a document of two windows; between them in
-one of three or four. Being off the subject is no order; beside little else every sentence is."""
+one of three to six. Being off the subject is no order; beside little else every sentence is."""
 
 MARKS = (
     "off-topic", "next best", "alike", "neighbour", "windows", "alone", "length", "first", "last",
