@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from cli.output import CliError, as_json, out
-from services.scanner.detectors import DETECTORS
+from services.scanner.detectors import DETECTORS, MIXED
 from services.scanner.ruleset import Rule, default_ruleset, word_lists
 
 _FEW = 12
@@ -82,7 +82,7 @@ def _looks_for(rule: Rule, *, few: bool) -> Iterator[str]:
     if rule.regex:
         yield f"the regular expression {rule.regex}"
     if rule.detector:
-        doc = (DETECTORS[rule.detector].__doc__ or rule.detector).strip().split("\n")[0]
+        doc = ((DETECTORS | MIXED)[rule.detector].__doc__ or rule.detector).strip().split("\n")[0]
         yield doc
     if not (rule.patterns or rule.regex or rule.detector):
         yield "what no table can say: the engine raises it"
