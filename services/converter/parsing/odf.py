@@ -38,7 +38,6 @@ SVG = _ODF + "svg-compatible:1.0}"
 PRESENTATION = _ODF + "presentation:1.0}"
 FO = _ODF + "xsl-fo-compatible:1.0}"
 _META = _ODF + "meta:1.0}"
-_DC = "{http://purl.org/dc/elements/1.1/}"
 XLINK = "{http://www.w3.org/1999/xlink}"
 
 CONTENT = "content.xml"

@@ -37,9 +37,6 @@ _HIDING = frozenset({
     *_SIDES,
 })  # fmt: skip
 _MOVING = frozenset({"inset", "margin", "transform", "translate", *_EDGES, *_FAR_EDGES})
-_DOUBTFUL = frozenset({
-    "filter", "letter-spacing", "z-index", "mask", "mask-image", "mix-blend-mode",
-})  # fmt: skip
 _BLURRED, _SQUEEZED = 8.0, -0.4
 _BLENDS = frozenset({"screen", "lighten", "color-dodge", "plus-lighter", "difference", "exclusion"})
 
