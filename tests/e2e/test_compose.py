@@ -132,13 +132,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """The servers, the one-shot tasks, then every service."""
     folder = tmp_path_factory.mktemp("compose")
     make_folders(folder)
-    wanted = [n for n in NAMES if "PASSWORD" in n or n in {"KB_API_KEY", "KB_QDRANT_API_KEY"}]
+    wanted = [n for n in NAMES if "PASSWORD" in n or "_KEY" in n]
     settings = {n: secrets.token_hex(16) for n in wanted} | {"KB_EMBEDDER": "hashed"}
     postgres = EmbeddedPostgres(
         folder / "postgres", password=settings["KB_OWNER_PASSWORD"], fsync=False
     )
     bus = bus_config(Host(settings, {}, folder, {}).environment("nats-config"))
-    nats = EmbeddedNats(folder / "nats", config=bus[bus.index("authorization") :])
+    nats = EmbeddedNats(folder / "nats", config=bus[bus.index("accounts") :])
     ports = {s: free_port() for s in RUNNING}
     with ExitStack() as stack:
         qdrant = stack.enter_context(QdrantStub(api_key=settings["KB_QDRANT_API_KEY"]))
