@@ -397,7 +397,8 @@ def _binary(found: str) -> Iterator[bytes]:
 
 
 def _url(found: str) -> Iterator[bytes]:
-    yield unquote_to_bytes(found.replace("+", " "))
+    # Half of a pair, as `\ud83d` says it, is no reason to fail.
+    yield unquote_to_bytes(found.replace("+", " ").encode("utf-8", "surrogatepass"))
 
 
 def _entities(found: str) -> Iterator[str]:
