@@ -1,26 +1,33 @@
 """Finds the places where phrases may stand: one pass over a text, however many phrases there are.
 
-Of each phrase the rarest word that it cannot do without is its anchor. All anchors and all first
-words of phrases are found at once; a phrase is tried only where one of its first words stands
-within reach of one of its anchors.
+Of each phrase the rarest word that it cannot do without is its anchor. A text is cut into words,
+and what a word means is looked up: does it open phrases, is it an anchor. A phrase is tried only
+where one of its first words stands within reach of one of its anchors.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import ahocorasick
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers: TypeAlias = NDArray[np.int64]
 
 STEM = 4
 """Letters by which a word that goes on is looked up."""
 
-_SHORT = 3  # letters of a word that stands inside too many others
 _TAGS = 400  # characters that markup between the words of a phrase may take
-_FLOOD = 1_000  # first words, and anchors, in one text; more than any prose of a window has
-_CONTEXT = 600  # characters after a first word that decide whether a phrase stands there
-_AGAIN = 16  # times that a first word is followed up between the same words
+_FLOOD = 1_000  # anchors in one text; more than any prose of a window has
+_CONTEXT = 750  # characters before an anchor that decide whether a phrase ends there
+_AGAIN = 16  # times that an anchor is followed up behind the same words
+_REMEMBERED = 50_000  # words whose meaning is kept
+_LONGEST = 40  # letters of such a word
 
 
 class Anchored(Protocol):
@@ -42,41 +49,33 @@ P = TypeVar("P", bound=Anchored)
 
 
 _Tries: TypeAlias = list[tuple[int, int]]
-"""Reach and number of each phrase, the longest reach first."""
-
-
-@dataclass(slots=True)
-class _Anchor:
-    """The phrases that hold a word, by their first words."""
-
-    reach: int = 0
-    openings: dict[str, _Tries] = field(default_factory=dict)
-    short: list[tuple[str, int, _Tries]] = field(default_factory=list)
-    """Those of its openings that are too short to be looked for everywhere: parted, and reach."""
-
-    def add(self, number: int, reach: int, openings: Iterable[str]) -> None:
-        self.reach = max(self.reach, reach)
-        for opening in openings:
-            self.openings.setdefault(opening, []).append((reach, number))
-
-    def finish(self) -> None:
-        """Sort what was added."""
-        for opening, tries in self.openings.items():
-            tries.sort(reverse=True)
-            if len(opening) <= _SHORT:
-                self.short.append((f" {opening} ", tries[0][0], tries))
+"""Reach and number of each phrase."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What a string means where it stands as a word, or where a word begins with it."""
+    """What a string means where it stands as a word, or where a word begins with it.
 
-    opening: str = ""
-    anchor: _Anchor | None = None
+    `tries`: of the phrases whose anchor it is, by their first words. `opens`: is it such a word?
+    """
+
+    opens: bool = False
+    tries: dict[str, _Tries] = field(default_factory=dict)
     signals: list[str] = field(default_factory=list)
 
 
-_Row: TypeAlias = tuple[int, int, str, _Anchor | None, tuple[str, ...], tuple[int, ...]]
+@dataclass(slots=True)
+class _Kind:
+    """What a word means: all entries that it is, and all that it begins with, taken together.
+
+    `tries` are told by the beginning of the word: their reach ends there. `signals`: name and
+    length.
+    """
+
+    openings: tuple[str, ...] = ()
+    tries: dict[str, _Tries] = field(default_factory=dict)
+    signals: list[tuple[str, int]] = field(default_factory=list)
+    reach: int = 0
 
 
 @dataclass(slots=True)
@@ -110,27 +109,20 @@ class Lexicon(Generic[P]):
         vocabulary: Iterable[str] = (),
     ) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._signs: dict[str, list[int]] = {}
         self._words: set[str] = set()
         self._stems: set[str] = set()
         self._anywhere: Any = None
         self._phrases = tuple(phrases)
         for number, phrase in enumerate(self._phrases):
             self._add(number, phrase)
-        for number, strings in (signs or {}).items():
-            for string in filter(None, strings):
-                self._signs.setdefault(string, []).append(number)
         for name, words in (signals or {}).items():
             for word in words:
                 self._entry(word).signals.append(name)
         for word in vocabulary:
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
-        for entry in self._entries.values():
-            if entry.anchor is not None:
-                entry.anchor.finish()
-        rows = dict(self._rows())
-        self._automaton = _automaton(rows)
-        self._marks = {s: tuple(n) for s, n in self._signs.items() if s not in rows}
+        self._signs = _Signs(signs or {})
+        self._kinds = _Kinds(self._entries)
+        self._codes: dict[str, int] = {}
 
     def _entry(self, word: str) -> _Entry:
         return self._entries.setdefault(word, _Entry())
@@ -138,23 +130,9 @@ class Lexicon(Generic[P]):
     def _add(self, number: int, phrase: P) -> None:
         for word, openings in phrase.anchors.items():
             entry = self._entry(word)
-            entry.anchor = entry.anchor or _Anchor()
-            entry.anchor.add(number, phrase.reach, openings)
             for opening in openings:
-                if len(opening) > _SHORT:
-                    self._entry(opening).opening = opening
-
-    def _rows(self) -> Iterator[tuple[str, _Row]]:
-        """What is looked for in a parted text, and what it means."""
-        for word, entry in self._entries.items():
-            stem = word.removesuffix("*")
-            whole = stem == word
-            signals = tuple(entry.signals)
-            row = (int(whole), len(stem), entry.opening, entry.anchor, signals, ())
-            yield f" {word} " if whole else f" {stem}", row
-        for sign, numbers in self._signs.items():
-            if sign.isalnum():
-                yield sign, (0, len(sign), "", None, (), tuple(numbers))
+                entry.tries.setdefault(opening, []).append((phrase.reach, number))
+                self._entry(opening).opens = True
 
     def knows(self, word: str) -> bool:
         """Is it a word of the vocabulary?"""
@@ -164,49 +142,199 @@ class Lexicon(Generic[P]):
 
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""
-        words = parted(text)
-        near = _Near(text, words)
-        signs = self._marked(text)
-        signals: dict[str, list[tuple[int, int]]] = {}
-        for last, (tail, length, opening, anchor, names, numbers) in self._automaton.iter(words):
-            end = last - tail
-            if opening:
-                near.opens(opening, end - length)
-            if anchor is not None:
-                near.closes(anchor, end)
-            for name in names:
-                signals.setdefault(name, []).append((end - length, end))
-            for number in numbers:
-                signs.setdefault(number, []).append((end - length, end))
-        phrases = self._phrases
-        return Look(
-            [(phrases[key >> _PLACE], key & _PLACES) for key in sorted(near.found)], signs, signals
-        )
+        import numpy as np
 
-    def _marked(self, text: str) -> dict[int, list[tuple[int, int]]]:
-        """Where the strings with marks in them stand."""
+        plain = parted(text)
+        words = plain.split(" ")[1:-1]
+        codes = np.fromiter(self._coded(words), np.int64, len(words))
+        starts = _places_of(" ", plain)[:-1]
+        signs = self._signs.bare(text)
+        signals: dict[str, list[tuple[int, int]]] = {}
+        for i in (codes & _TELLS).nonzero()[0].tolist():
+            at = int(starts[i])
+            self._signs.look(text, words[i], at, signs)
+            for name, length in self._kinds.of(int(codes[i]) >> _FLAGS).signals:
+                signals.setdefault(name, []).append((at, at + length))
+        phrases = self._phrases
+        found = sorted(set(_near(text, codes, starts, self._kinds)))
+        return Look([(phrases[key >> _PLACE], key & _PLACES) for key in found], signs, signals)
+
+    def _coded(self, words: list[str]) -> list[int]:
+        """What each word means, as a code."""
+        known = self._codes
+        codes: list[Any] = [*map(known.get, words)]
+        at = -1
+        unknown: dict[str, list[int]] = {}
+        for _ in range(codes.count(None)):
+            at = codes.index(None, at + 1)
+            unknown.setdefault(words[at], []).append(at)
+        telling = self._signs.among(unknown)
+        for word, places in unknown.items():
+            code = self._kinds.code(word) | (_TELLS if word in telling else 0)
+            for place in places:
+                codes[place] = code
+            if len(word) <= _LONGEST:
+                known[word] = code
+        if len(known) > _REMEMBERED:
+            self._codes = {}
+        return codes
+
+    def inside(self, text: str) -> list[P]:
+        """The phrases whose anchors are in a text without gaps between its words."""
+        if self._anywhere is None:
+            rows: dict[str, set[int]] = {}
+            for word, entry in self._entries.items():
+                numbers = {number for tries in entry.tries.values() for _, number in tries}
+                if numbers:
+                    rows.setdefault(word.rstrip("*"), set()).update(numbers)
+            self._anywhere = _automaton(rows)
+        found: set[int] = set().union(*(numbers for _, numbers in self._anywhere.iter(text)))
+        return [self._phrases[number] for number in sorted(found)]
+
+
+_OPENS, _ANCHORS, _TELLS = 1, 2, 4
+_FLAGS = 3
+"""A code is the number of a kind above three flags: does it open phrases, is it the anchor of some,
+is anything else in the word. 0 is a word that means nothing."""
+
+
+class _Kinds:
+    """The kinds of words that there are: one for each entry, since a word that goes on is known by
+    the longest entry that it begins with."""
+
+    def __init__(self, entries: Mapping[str, _Entry]) -> None:
+        import numpy as np
+
+        self._kinds = [_Kind()]
+        self._words: dict[str, int] = {}
+        self._stems: dict[str, int] = {}
+        self._lengths = sorted({len(w) - 1 for w in entries if w[-1] == "*"}, reverse=True)
+        self._tries: dict[tuple[int, int], _Tries] = {}
+        for word in entries:
+            stem = word.removesuffix("*")
+            (self._words if stem == word else self._stems)[stem] = len(self._kinds)
+            self._kinds.append(_kind([*_prefixes(word, entries)], entries))
+        self.reach = np.array([kind.reach for kind in self._kinds])
+        """Characters between an opening and an anchor, at most; by the anchor's number."""
+
+        self._row, self._column, self._pairs = self._table()
+
+    def _table(self) -> tuple["Numbers", "Numbers", "NDArray[np.bool_]"]:
+        """Which words open a phrase of which anchor: row of an anchor, column of an opening."""
+        import numpy as np
+
+        anchors = [number for number, kind in enumerate(self._kinds) if kind.tries]
+        opened: dict[str, list[int]] = {}
+        columns = 0
+        column = np.zeros(len(self._kinds), np.int64)
+        for number, kind in enumerate(self._kinds):
+            if kind.openings:
+                column[number] = columns
+                for opening in kind.openings:
+                    opened.setdefault(opening, []).append(columns)
+                columns += 1
+        row = np.zeros(len(self._kinds), np.int64)
+        row[anchors] = np.arange(len(anchors)) * columns
+        pairs = np.zeros(len(anchors) * columns, np.bool_)
+        for number in anchors:
+            for opening in self._kinds[number].tries:
+                pairs[row[number] + np.array(opened[opening])] = True
+        return row, column, pairs
+
+    def of(self, number: int) -> _Kind:
+        """The kind of that number."""
+        return self._kinds[number]
+
+    def belong(self, anchors: "Numbers", openings: "Numbers") -> "NDArray[np.bool_]":
+        """Of each anchor and the opening beside it: is there a phrase that has both?"""
+        belong: NDArray[np.bool_] = self._pairs[self._row[anchors] + self._column[openings]]
+        return belong
+
+    def tries(self, anchor: int, opening: int) -> _Tries:
+        """The phrases that have both."""
+        if (anchor, opening) not in self._tries:
+            tries = self._kinds[anchor].tries
+            found = {t for word in self._kinds[opening].openings for t in tries.get(word, ())}
+            self._tries[anchor, opening] = sorted(found, reverse=True)
+        return self._tries[anchor, opening]
+
+    def code(self, word: str) -> int:
+        """What a word means, signs apart."""
+        number = self._words.get(word)
+        if number is None:
+            stems, size = self._stems, len(word)
+            number = next(
+                (stems[s] for n in self._lengths if n <= size and (s := word[:n]) in stems), 0
+            )
+        kind = self._kinds[number]
+        flags = _OPENS * bool(kind.openings) | _ANCHORS * bool(kind.tries)
+        return number << _FLAGS | flags | _TELLS * bool(kind.signals)
+
+
+def _prefixes(word: str, entries: Collection[str]) -> Iterator[str]:
+    """The entries that a word is or begins with; `word` is one of them."""
+    stem = word.removesuffix("*")
+    yield from (s for n in range(1, len(stem) + 1) if (s := stem[:n] + "*") in entries)
+    if stem == word:
+        yield word
+
+
+def _kind(words: Sequence[str], entries: Mapping[str, _Entry]) -> _Kind:
+    kind = _Kind(tuple(word for word in words if entries[word].opens))
+    for word in words:
+        length = len(word.removesuffix("*"))
+        kind.signals += ((name, length) for name in entries[word].signals)
+        for opening, tries in entries[word].tries.items():
+            shorter = ((reach - length, number) for reach, number in tries)
+            kind.tries.setdefault(opening, []).extend(shorter)
+    kind.reach = max((reach for tries in kind.tries.values() for reach, _ in tries), default=0)
+    return kind
+
+
+class _Signs:
+    """Strings that are found anywhere, also within words and between them.
+
+    A string is looked for where the longest of its words stands, within a longer one or not.
+    """
+
+    def __init__(self, signs: Mapping[int, Sequence[str]]) -> None:
+        self._bare: dict[str, list[int]] = {}
+        inner: dict[str, list[tuple[str, int, int]]] = {}
+        for number, strings in signs.items():
+            for string in filter(None, strings):
+                words = parted(string).split(" ")
+                if word := max(words, key=len):
+                    inner.setdefault(word, []).append((string, string.index(word), number))
+                else:
+                    self._bare.setdefault(string, []).append(number)
+        self._inner = _automaton({word: (len(word), rows) for word, rows in inner.items()})
+
+    def bare(self, text: str) -> dict[int, list[tuple[int, int]]]:
+        """Where those without any word in them stand, by number."""
         found: dict[int, list[tuple[int, int]]] = {}
-        for sign, numbers in self._marks.items():
-            at = text.find(sign)
+        for sign, numbers in self._bare.items():
+            at = text.find(sign) if sign[0] in text else -1
             while at >= 0:
                 for number in numbers:
                     found.setdefault(number, []).append((at, at + len(sign)))
                 at = text.find(sign, at + len(sign))
         return found
 
-    def inside(self, text: str) -> list[P]:
-        """The phrases whose anchors are in a text without gaps between its words."""
-        if self._anywhere is None:
-            rows: dict[str, list[_Anchor]] = {}
-            for word, entry in self._entries.items():
-                if entry.anchor is not None:
-                    rows.setdefault(word.rstrip("*"), []).append(entry.anchor)
-            self._anywhere = _automaton(rows)
-        found: set[int] = set()
-        for _, anchors in self._anywhere.iter(text):
-            for anchor in anchors:
-                found.update(number for tries in anchor.openings.values() for _, number in tries)
-        return [self._phrases[number] for number in sorted(found)]
+    def among(self, words: Collection[str]) -> set[str]:
+        """Those of some words in which a sign may be."""
+        joined = f" {' '.join(words)} "
+        ends = (last for last, _ in self._inner.iter(joined))
+        return {joined[joined.rfind(" ", 0, end) + 1 : joined.find(" ", end)] for end in ends}
+
+    def look(
+        self, text: str, word: str, start: int, found: dict[int, list[tuple[int, int]]]
+    ) -> None:
+        """Add what stands at a word of a text, which begins at `start`."""
+        for last, (length, rows) in self._inner.iter(word):
+            for string, before, number in rows:
+                at = start + last + 1 - length - before
+                if at >= 0 and text.startswith(string, at):
+                    found.setdefault(number, []).append((at, at + len(string)))
 
 
 def _automaton(rows: Mapping[str, Any]) -> Any:
@@ -228,79 +356,71 @@ def parted(text: str) -> str:
     return f" {plain if plain.isascii() else _OTHER_MARK.sub(' ', plain)} "
 
 
+def _places_of(character: str, text: str) -> "Numbers":
+    """Where an ASCII character stands."""
+    import numpy as np
+
+    code, size = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
+    characters = np.frombuffer(text.encode(code, "surrogatepass"), size)
+    places: Numbers = (characters == ord(character)).nonzero()[0]
+    return places
+
+
 _PLACE = 32  # bits of the place in what stands for a phrase at a place
 _PLACES = (1 << _PLACE) - 1
+_STEP = 1_000  # anchors that are looked at together
 
 
-class _Near:
-    """Collects the phrases with an anchor that one of their openings is in reach of; each once.
+def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iterator[int]:
+    """The phrases with an anchor that one of their openings is in reach of.
 
-    Words are told in the order of the text. This is the inner loop of a scan and written to be
-    fast: what is found is numbers, which cost the collection of garbage nothing.
+    This is the inner loop of a scan and written to be fast: what is found is numbers, which cost
+    the collection of garbage nothing.
     """
+    (anchors,) = (codes & _ANCHORS).nonzero()
+    (openings,) = (codes & _OPENS).nonzero()
+    if not len(anchors) or not len(openings):
+        return
+    if len(anchors) > _FLOOD:
+        anchors = anchors[_fresh(text, starts[anchors].tolist())]
+    limits = starts[anchors]
+    words = codes[anchors] >> _FLAGS
+    lows = limits - kinds.reach[words]
+    if "<" in text:
+        tags = _places_of("<", text)
+        tagged = tags.searchsorted(lows) < tags.searchsorted(limits)
+        limits, lows = limits - _TAGS * tagged, lows - _TAGS * tagged
+    places, names = starts[openings], codes[openings] >> _FLAGS
+    firsts = places.searchsorted(lows)
+    counts = openings.searchsorted(anchors, "right") - firsts
+    for low in range(0, len(anchors), _STEP):
+        part = slice(low, low + _STEP)
+        anchor, opening = _pairs(firsts[part], counts[part])
+        belong = kinds.belong(words[part][anchor], names[opening])
+        anchor, opening = anchor[belong] + low, opening[belong]
+        columns = (words[anchor], names[opening], places[opening], limits[anchor])
+        for word, name, at, limit in zip(*(c.tolist() for c in columns), strict=True):
+            for reach, number in kinds.tries(word, name):
+                if at + reach < limit:
+                    break
+                yield number << _PLACE | at
 
-    __slots__ = (
-        "_closed",
-        "_contexts",
-        "_openings",
-        "_places",
-        "_tags",
-        "_text",
-        "_words",
-        "found",
-    )
 
-    def __init__(self, text: str, words: str) -> None:
-        self._text = text
-        self._words = words
-        self._tags = "<" in text
-        self._places: list[int] = []
-        self._openings: list[str] = []
-        self._contexts: Counter[str] = Counter()
-        self._closed = 0
-        self.found: set[int] = set()
+def _pairs(firsts: "Numbers", counts: "Numbers") -> tuple["Numbers", "Numbers"]:
+    """Each row, as often as it counts, and beside it the numbers from its first one on."""
+    import numpy as np
 
-    def opens(self, opening: str, start: int) -> None:
-        """A first word of phrases."""
-        if len(self._places) > _FLOOD and self._is_stale(start, start + _CONTEXT):
-            return
-        self._places.append(start)
-        self._openings.append(opening)
+    rows = np.arange(len(counts)).repeat(counts)
+    before = counts.cumsum() - counts
+    return rows, np.arange(len(rows)) + (firsts - before)[rows]
 
-    def _is_stale(self, start: int, end: int) -> bool:
-        """Has it stood between the same words again and again? The same would be found again."""
-        context = self._text[max(0, start - _CONTEXT // 4) : end]
-        self._contexts[context] += 1
-        return self._contexts[context] > _AGAIN
 
-    def closes(self, anchor: _Anchor, end: int) -> None:
-        """An anchor."""
-        self._closed += 1
-        if self._closed > _FLOOD and self._is_stale(end - _CONTEXT, end):
-            return
-        limit = end
-        if self._tags and self._text.find("<", max(0, end - anchor.reach), end) >= 0:
-            limit = end - _TAGS
-        low = limit - anchor.reach
-        wanted, places, openings, found = anchor.openings, self._places, self._openings, self.found
-        i = len(places) - 1
-        while i >= 0 and (at := places[i]) >= low:
-            if openings[i] in wanted:
-                for reach, number in wanted[openings[i]]:
-                    if at + reach < limit:
-                        break
-                    found.add(number << _PLACE | at)
-            i -= 1
-        if anchor.short:
-            self._closes_short(anchor, limit, end)
-
-    def _closes_short(self, anchor: _Anchor, limit: int, end: int) -> None:
-        found = self.found
-        for word, reach, tries in anchor.short:
-            at = self._words.find(word, max(0, limit - reach), end + 2)
-            while at >= 0:
-                for longest, number in tries:
-                    if at + longest < limit:
-                        break
-                    found.add(number << _PLACE | at)
-                at = self._words.find(word, at + 1, end + 2)
+def _fresh(text: str, places: Sequence[int]) -> list[bool]:
+    """Of each word: is it worth a look? In a flood the same stands behind the same words."""
+    contexts: Counter[str] = Counter()
+    fresh = [True] * _FLOOD
+    for at in places[_FLOOD:]:
+        context = text[max(0, at - _CONTEXT) : at + _LONGEST]
+        contexts[context] += 1
+        fresh.append(contexts[context] <= _AGAIN)
+    return fresh
