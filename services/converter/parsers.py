@@ -30,7 +30,7 @@ from services.converter.settings import ParseOptions
 
 # Raise a number when the same bytes give another parse; parsed documents are cached under it.
 _REVISIONS = {
-    MARKDOWN: "markdown-6",
+    MARKDOWN: "markdown-7",
     PLAIN: "text-6",
     CSV: "csv-3",
     JSON: "json-3",
@@ -42,7 +42,7 @@ _REVISIONS = {
     ODP: "odp-5",
     RTF: "rtf-7",
 }
-_HTML = "html-11"
+_HTML = "html-12"
 _BY_DOCLING = {
     HTML: _HTML,
     EPUB: f"{_HTML}+epub-2",

@@ -1,6 +1,5 @@
 """What of an HTML page a reader does not see: taken out of the tree, kept for the scanner."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 from services.converter.parsing.css_values import Colour, colour
 from services.converter.parsing.hidden import is_sentence
+from services.converter.parsing.inert import hidden_texts, take_inert, take_styles, take_templates
 from services.converter.parsing.style import IMPORTANT, Style, declarations, style_sheet
 from services.converter.parsing.unseen_style import (
     TINY,
@@ -26,7 +26,6 @@ from services.converter.parsing.unseen_style import (
     painted,
 )
 
-_MOST_HIDDEN = 20_000
 _HIDDEN_CLASSES = frozenset({
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only",
 })  # fmt: skip
@@ -43,16 +42,11 @@ _LOOKS = frozenset({
     "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background", "open",
 })  # fmt: skip
 """Attributes that may change how an element looks."""
-_CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
 _IN_LINE = frozenset({
     "a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "em", "font", "i", "ins", "kbd", "label",
     "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "u", "var",
 })  # fmt: skip
 _PAINTS = frozenset({"color", "text", "bgcolor", "background"})
-_PLAYED = ("audio", "canvas", "video")
-_LONGEST_STAND_IN = 200
-_LONGEST_FACT = 500
-_MOST_FACTS = 2000
 _SAME, _LIKE = 24, 56
 """Differences of colours up to which text cannot be read, and hardly."""
 _MOST_DOUBTED = 0.3
@@ -117,11 +111,12 @@ def take_hidden(
             the page shows it; too small, clipped or moved away it still is not.
         doubted: gets the texts that people perhaps cannot see; these stay in the page.
     """
-    hidden = [*_comments(soup), *_metadata(soup)]
+    hidden = [*_comments(soup), *take_templates(soup), *_metadata(soup)]
     # With a style sheet that we do not have, the page behind the text may have any colour.
     foreign = any("stylesheet" in (link.get("rel") or []) for link in soup.find_all("link"))
+    hidden += take_inert(soup)
     sheet = style_sheet(soup, _relevant)
-    hidden += _inert(soup)
+    hidden += take_styles(soup)
     hidden += _drawn(soup)
     page = _Look(
         None, _BLACK, None if foreign or shown_by_script else _WHITE, shown_by_script,
@@ -150,16 +145,10 @@ def unseen_kind(opening: str, *, on_white: bool) -> HiddenKind | None:
     return look.kind if coloured or look.kind != "background-colour" else None
 
 
-def _text(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
-    text = re.sub(r"\s+", " ", text).strip()
-    if text:
-        yield HiddenText(kind=kind, text=text[:_MOST_HIDDEN])
-
-
 def _comments(soup: BeautifulSoup) -> Iterator[HiddenText]:
     for node in [node for node in soup.descendants if isinstance(node, PreformattedString)]:
         if isinstance(node, Comment):
-            yield from _text("comment", str(node))
+            yield from hidden_texts("comment", str(node))
         node.extract()
 
 
@@ -169,54 +158,10 @@ def _metadata(soup: BeautifulSoup) -> Iterator[HiddenText]:
         name = str(meta.get("name") or meta.get("property") or meta.get("itemprop") or "").lower()
         content = str(meta.get("content") or "")
         if name in described or (not meta.get("http-equiv") and is_sentence(content)):
-            yield from _text("metadata", content)
+            yield from hidden_texts("metadata", content)
     for title in soup.find_all("title")[1:]:
         if title.find_parent("svg") is None:
-            yield from _text("metadata", title.get_text())
-
-
-def _inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
-    """Elements that are never rendered; scripts hold code, not text, and are only dropped.
-
-    Within `_PLAYED` stands what only a browser shows that knows none of them.
-    """
-    total = len(soup.get_text())
-    for tag in soup.find_all(["template", "noscript", "datalist", "noembed", *_PLAYED]):
-        size = len(tag.get_text())
-        if size * 2 > total and (size > _LONGEST_STAND_IN or tag.name not in _PLAYED):
-            # An end tag was forgotten, and the parser put the page itself in here.
-            tag.unwrap()
-            continue
-        yield from _text("script", tag.get_text(" "))
-        tag.decompose()
-    for tag in soup.find_all("script"):
-        kind = str(tag.get("type") or "")
-        if kind.endswith("json"):
-            yield from _facts(tag.get_text())
-        elif kind.startswith("text/") and kind not in _CODE:
-            yield from _text("script", tag.get_text(" "))
-        tag.decompose()
-    for tag in soup.find_all("style"):
-        tag.decompose()
-
-
-def _facts(source: str) -> Iterator[HiddenText]:
-    """Sentences in data for machines. The article itself stands there, too: it is no fact."""
-    try:
-        stack: list[Any] = [json.loads(source)]
-    except (ValueError, RecursionError):
-        yield from _text("script", source if is_sentence(source) else "")
-        return
-    left = _MOST_FACTS
-    while stack and left:
-        left -= 1
-        one = stack.pop()
-        if isinstance(one, dict):
-            stack += reversed([*one.values()])
-        elif isinstance(one, list):
-            stack += reversed(one)
-        elif isinstance(one, str) and len(one) <= _LONGEST_FACT and is_sentence(one):
-            yield from _text("script", one)
+            yield from hidden_texts("metadata", title.get_text())
 
 
 def _drawn(soup: BeautifulSoup) -> Iterator[HiddenText]:
@@ -224,7 +169,7 @@ def _drawn(soup: BeautifulSoup) -> Iterator[HiddenText]:
     for svg in soup.find_all("svg"):
         for part in svg.find_all(["title", "desc", "metadata", "text"]):
             unseen = part.name == "metadata" or any(_is_unpainted(one) for one in _up_to(part, svg))
-            yield from _text("invisible-style" if unseen else "alt-text", part.get_text(" "))
+            yield from hidden_texts("invisible-style" if unseen else "alt-text", part.get_text(" "))
 
 
 def _up_to(part: Tag, last: Tag) -> Iterator[Tag]:
@@ -258,15 +203,15 @@ def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
         if not attributes:
             continue
         if not _TOLD.isdisjoint(attributes):
-            yield from _text("alt-text", str(attributes.get("alt") or ""))
+            yield from hidden_texts("alt-text", str(attributes.get("alt") or ""))
             for name in _ATTRIBUTES & attributes.keys():
-                yield from _text("attribute", str(attributes[name] or ""))
+                yield from hidden_texts("attribute", str(attributes[name] or ""))
             if tag.name == "input" and is_sentence(str(attributes.get("value") or "")):
-                yield from _text("attribute", str(attributes["value"]))
+                yield from hidden_texts("attribute", str(attributes["value"]))
         for name, value in attributes.items():
             own = name.startswith("data-") and name not in _ATTRIBUTES
             if own and isinstance(value, str) and is_sentence(value):
-                yield from _text("attribute", value)
+                yield from hidden_texts("attribute", value)
 
 
 class _Walk:
@@ -311,7 +256,7 @@ class _Walk:
         kind, _, parts = self._open
         self._open = None, None, []
         if kind:
-            yield from _text(kind, "".join(parts))
+            yield from hidden_texts(kind, "".join(parts))
 
     def doubted(self) -> list[HiddenText]:
         """What people perhaps do not see, after `unseen`."""
@@ -319,7 +264,7 @@ class _Walk:
         found = [
             text
             for (kind, _), pieces in blocks
-            for text in _text(kind, "".join(piece for _, _, piece in pieces))
+            for text in hidden_texts(kind, "".join(piece for _, _, piece in pieces))
         ]
         found += self._covered()
         return found if sum(len(one.text) for one in found) <= _MOST_DOUBTED * self._seen else []
@@ -350,7 +295,7 @@ class _Walk:
                     for later, (height_, covers_, _) in enumerate(placed[:100])
                 )
                 if any(above):
-                    yield from _text("invisible-style", tag.get_text(" "))
+                    yield from hidden_texts("invisible-style", tag.get_text(" "))
 
 
 def _block_of(node: PageElement) -> Tag | None:

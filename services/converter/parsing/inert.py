@@ -1,0 +1,143 @@
+"""Elements of a page that no browser shows: templates, scripts, what stands in for them."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, PageElement, Tag
+
+from contracts.artifacts import HiddenText
+from contracts.events import HiddenKind
+from services.converter.parsing.css_strings import told_by
+from services.converter.parsing.hidden import is_sentence
+
+PIECE = 20_000
+"""Characters of one hidden text; a longer one is told in several."""
+_OVERLAP = 500
+_CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
+_PLAYED = ("audio", "canvas", "video")
+_STAND_INS = ("noscript", "datalist", "noembed", *_PLAYED)
+_LONGEST_STAND_IN = 200
+_LEAST_PAGE = 200
+"""Letters outside of templates that a page has at least, if it is not made of them by a script."""
+_LONGEST_FACT = 500
+_MOST_FACTS = 2000
+
+
+def hidden_texts(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
+    """A hidden text; of a long one, parts that overlap, so that nothing is cut in two."""
+    text = re.sub(r"\s+", " ", text).strip()
+    for start in range(0, max(1, len(text) - _OVERLAP), PIECE - _OVERLAP):
+        part = text[start : start + PIECE]
+        if part:
+            yield HiddenText(kind=kind, text=part)
+
+
+def take_templates(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Remove templates, with their styles and scripts, which count for nothing.
+
+    One that a browser puts in place of its element's content stays (a shadow root), and so do long
+    ones of a page that has next to no other text: its script shows them; they are told as well.
+    """
+    templates = soup.find_all("template")
+    for tag in templates:
+        if tag.get("shadowrootmode") or tag.get("shadowroot"):
+            yield from _open_shadow(tag)
+    rest = [tag for tag in templates if tag.name == "template" and tag.parent is not None]
+    if not rest:
+        return
+    is_page = sum(map(str.isalnum, soup.get_text())) >= _LEAST_PAGE
+    for tag in rest:
+        if tag.decomposed:
+            continue
+        text = _all_text(tag)
+        yield from hidden_texts("script", text)
+        if is_page or len(text) <= _LONGEST_STAND_IN:
+            tag.decompose()
+        else:
+            _unwrap(tag)
+
+
+def _open_shadow(template: Tag) -> Iterator[HiddenText]:
+    """What the element around it holds besides is shown in its slots only."""
+    host = template.parent
+    if host is not None and template.find("slot") is None and not host.find_parent("template"):
+        for other in [node for node in host.contents if node is not template]:
+            yield from hidden_texts("invisible-style", _all_text(other))
+            other.extract()
+    _unwrap(template)
+
+
+def _all_text(node: PageElement) -> str:
+    """Also of texts that bs4 counts as no text, since they stand in a template."""
+    if isinstance(node, Tag):
+        return " ".join(
+            str(text)
+            for text in node.find_all(string=True)
+            if text.parent is None or text.parent.name not in {"script", "style"}
+        )
+    return str(node) if type(node) is NavigableString else ""
+
+
+def _unwrap(template: Tag) -> None:
+    for node in template.find_all(string=True):
+        if node.parent is not None and node.parent.name not in {"script", "style"}:
+            node.replace_with(NavigableString(str(node)))
+    template.name = "div"
+    template.unwrap()
+
+
+def take_inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Remove elements that are never rendered; scripts hold code, not text, and are only dropped.
+
+    Within `_PLAYED` stands what only a browser shows that knows none of them.
+    """
+    total = len(soup.get_text())
+    for tag in soup.find_all(_STAND_INS):
+        size = len(tag.get_text())
+        yield from hidden_texts("script", tag.get_text(" "))
+        if size * 2 > total and (size > _LONGEST_STAND_IN or tag.name not in _PLAYED):
+            # An end tag was forgotten, and the parser put the page itself in here.
+            tag.unwrap()
+        else:
+            tag.decompose()
+    for tag in soup.find_all("script"):
+        kind = str(tag.get("type") or "")
+        if kind.endswith("json"):
+            yield from _facts(tag.get_text())
+        elif kind.startswith("text/") and kind not in _CODE:
+            yield from hidden_texts("script", tag.get_text(" "))
+        tag.decompose()
+
+
+def take_styles(soup: BeautifulSoup) -> Iterator[HiddenText]:
+    """Remove style sheets; the words that they put on the page are told."""
+    sheets = [tag.get_text() for tag in soup.find_all("style")]
+    values = (str(tag["style"]) for tag in soup.find_all(style=True))
+    own = (value for value in values if "--" in value and ("'" in value or '"' in value))
+    told = told_by("\n".join([*sheets, *own]))
+    if is_sentence(told):
+        yield from hidden_texts("attribute", told)
+    for tag in soup.find_all("style"):
+        tag.decompose()
+
+
+def _facts(source: str) -> Iterator[HiddenText]:
+    """Sentences in data for machines. The article itself stands there, too: it is no fact."""
+    try:
+        stack: list[Any] = [json.loads(source)]
+    except (ValueError, RecursionError):
+        yield from hidden_texts("script", source if is_sentence(source) else "")
+        return
+    left = _MOST_FACTS
+    while stack and left:
+        left -= 1
+        one = stack.pop()
+        if isinstance(one, dict):
+            stack += reversed([*one.values()])
+        elif isinstance(one, list):
+            stack += reversed(one)
+        elif isinstance(one, str) and len(one) <= _LONGEST_FACT and is_sentence(one):
+            yield from hidden_texts("script", one)
