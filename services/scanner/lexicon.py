@@ -7,7 +7,7 @@ where one of its first words stands within reach of one of its anchors.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -26,7 +26,7 @@ _TAGS = 400  # characters that markup between the words of a phrase may take
 _FLOOD = 1_000  # anchors in one text; more than any prose of a window has
 _CONTEXT = 750  # characters before an anchor that decide whether a phrase ends there
 _AGAIN = 16  # times that an anchor is followed up behind the same words
-_REMEMBERED = 50_000  # words whose meaning is kept
+_REMEMBERED = 60_000  # words whose meaning is kept, twice
 _LONGEST = 40  # letters of such a word
 
 
@@ -44,6 +44,10 @@ class Anchored(Protocol):
     def reach(self) -> int:
         """Characters from its beginning to the end of its anchor, at most."""
 
+    @property
+    def followers(self) -> Mapping[str, frozenset[str]]:
+        """Words one of which follows on a first word; a first word that is missing has any."""
+
 
 P = TypeVar("P", bound=Anchored)
 
@@ -57,9 +61,11 @@ class _Entry:
     """What a string means where it stands as a word, or where a word begins with it.
 
     `tries`: of the phrases whose anchor it is, by their first words. `opens`: is it such a word?
+    `followers`: of it; None: any word. Entries that are neither only follow on such words.
     """
 
     opens: bool = False
+    followers: set[str | None] = field(default_factory=set)
     tries: dict[str, _Tries] = field(default_factory=dict)
     signals: list[str] = field(default_factory=list)
 
@@ -68,11 +74,13 @@ class _Entry:
 class _Kind:
     """What a word means: all entries that it is, and all that it begins with, taken together.
 
-    `tries` are told by the beginning of the word: their reach ends there. `signals`: name and
-    length.
+    `tries` are told by the beginning of the word: their reach ends there. `followers`: what may
+    stand behind it if it opens a phrase; None: anything. `signals`: name and length.
     """
 
+    words: frozenset[str] = frozenset()
     openings: tuple[str, ...] = ()
+    followers: frozenset[str | None] = frozenset()
     tries: dict[str, _Tries] = field(default_factory=dict)
     signals: list[tuple[str, int]] = field(default_factory=list)
     reach: int = 0
@@ -121,8 +129,9 @@ class Lexicon(Generic[P]):
         for word in vocabulary:
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
         self._signs = _Signs(signs or {})
-        self._kinds = _Kinds(self._entries)
+        self._kinds = _Kinds(self._entries, [phrase.followers for phrase in self._phrases])
         self._codes: dict[str, int] = {}
+        self._older: dict[str, int] = {}
 
     def _entry(self, word: str) -> _Entry:
         return self._entries.setdefault(word, _Entry())
@@ -132,7 +141,11 @@ class Lexicon(Generic[P]):
             entry = self._entry(word)
             for opening in openings:
                 entry.tries.setdefault(opening, []).append((phrase.reach, number))
-                self._entry(opening).opens = True
+                first = self._entry(opening)
+                first.opens = True
+                first.followers.update(phrase.followers.get(opening, (None,)))
+        for word in frozenset().union(*phrase.followers.values()):
+            self._entry(word)
 
     def knows(self, word: str) -> bool:
         """Is it a word of the vocabulary?"""
@@ -145,9 +158,9 @@ class Lexicon(Generic[P]):
         import numpy as np
 
         plain = parted(text)
-        words = plain.split(" ")[1:-1]
+        words = plain.split()
         codes = np.fromiter(self._coded(words), np.int64, len(words))
-        starts = _places_of(" ", plain)[:-1]
+        starts = _starts(plain)
         signs = self._signs.bare(text)
         signals: dict[str, list[tuple[int, int]]] = {}
         for i in (codes & _TELLS).nonzero()[0].tolist():
@@ -155,29 +168,39 @@ class Lexicon(Generic[P]):
             self._signs.look(text, words[i], at, signs)
             for name, length in self._kinds.of(int(codes[i]) >> _FLAGS).signals:
                 signals.setdefault(name, []).append((at, at + length))
+        for places in signs.values():
+            places.sort()
         phrases = self._phrases
         found = sorted(set(_near(text, codes, starts, self._kinds)))
         return Look([(phrases[key >> _PLACE], key & _PLACES) for key in found], signs, signals)
 
     def _coded(self, words: list[str]) -> list[int]:
         """What each word means, as a code."""
-        known = self._codes
+        known, older = self._codes, self._older
         codes: list[Any] = [*map(known.get, words)]
         at = -1
         unknown: dict[str, list[int]] = {}
         for _ in range(codes.count(None)):
             at = codes.index(None, at + 1)
             unknown.setdefault(words[at], []).append(at)
-        telling = self._signs.among(unknown)
+        if not unknown:
+            return codes
+        found = self._meant(unknown.keys() - older.keys())
         for word, places in unknown.items():
-            code = self._kinds.code(word) | (_TELLS if word in telling else 0)
+            code = found[word] if word in found else older[word]
             for place in places:
                 codes[place] = code
             if len(word) <= _LONGEST:
                 known[word] = code
         if len(known) > _REMEMBERED:
-            self._codes = {}
+            self._codes, self._older = {}, known
         return codes
+
+    def _meant(self, words: Collection[str]) -> dict[str, int]:
+        """What words mean that were not met before."""
+        telling = self._signs.among(words)
+        code = self._kinds.code
+        return {word: code(word) | _TELLS * (word in telling) for word in words}
 
     def inside(self, text: str) -> list[P]:
         """The phrases whose anchors are in a text without gaps between its words."""
@@ -194,52 +217,51 @@ class Lexicon(Generic[P]):
 
 _OPENS, _ANCHORS, _TELLS = 1, 2, 4
 _FLAGS = 3
+_ANY = -1
 """A code is the number of a kind above three flags: does it open phrases, is it the anchor of some,
-is anything else in the word. 0 is a word that means nothing."""
+is anything else in the word. 0 is a word that means nothing; any kind stands for all of them."""
 
 
 class _Kinds:
     """The kinds of words that there are: one for each entry, since a word that goes on is known by
     the longest entry that it begins with."""
 
-    def __init__(self, entries: Mapping[str, _Entry]) -> None:
+    def __init__(
+        self, entries: Mapping[str, _Entry], followers: Sequence[Mapping[str, frozenset[str]]]
+    ) -> None:
         import numpy as np
 
+        self._followers = followers
         self._kinds = [_Kind()]
         self._words: dict[str, int] = {}
         self._stems: dict[str, int] = {}
-        self._lengths = sorted({len(w) - 1 for w in entries if w[-1] == "*"}, reverse=True)
-        self._tries: dict[tuple[int, int], _Tries] = {}
+        self._lengths = sorted({len(w) - 1 for w in entries if w[-1] == "*"}, reverse=True) or [1]
+        self._tries: dict[tuple[int, int, int], _Tries] = {}
         for word in entries:
             stem = word.removesuffix("*")
             (self._words if stem == word else self._stems)[stem] = len(self._kinds)
             self._kinds.append(_kind([*_prefixes(word, entries)], entries))
+        self._heads = {stem[: self._lengths[-1]] for stem in self._stems}
         self.reach = np.array([kind.reach for kind in self._kinds])
         """Characters between an opening and an anchor, at most; by the anchor's number."""
 
-        self._row, self._column, self._pairs = self._table()
-
-    def _table(self) -> tuple["Numbers", "Numbers", "NDArray[np.bool_]"]:
-        """Which words open a phrase of which anchor: row of an anchor, column of an opening."""
-        import numpy as np
-
-        anchors = [number for number, kind in enumerate(self._kinds) if kind.tries]
-        opened: dict[str, list[int]] = {}
-        columns = 0
-        column = np.zeros(len(self._kinds), np.int64)
+        meant: dict[str, list[int]] = {}
         for number, kind in enumerate(self._kinds):
-            if kind.openings:
-                column[number] = columns
-                for opening in kind.openings:
-                    opened.setdefault(opening, []).append(columns)
-                columns += 1
-        row = np.zeros(len(self._kinds), np.int64)
-        row[anchors] = np.arange(len(anchors)) * columns
-        pairs = np.zeros(len(anchors) * columns, np.bool_)
-        for number in anchors:
-            for opening in self._kinds[number].tries:
-                pairs[row[number] + np.array(opened[opening])] = True
-        return row, column, pairs
+            for word in kind.words:
+                meant.setdefault(word, []).append(number)
+        self._belong = self._relation(lambda kind: kind.tries, meant)
+        self._follow = self._relation(lambda kind: kind.followers, meant)
+        self._free = np.array([None in kind.followers for kind in self._kinds])
+
+    def _relation(
+        self, related: Callable[[_Kind], Iterable[str | None]], meant: Mapping[str, list[int]]
+    ) -> "_Relation":
+        """Each kind with all kinds of words that are one of its related entries."""
+        rows = {
+            number: {other for word in related(kind) if word for other in meant[word]}
+            for number, kind in enumerate(self._kinds)
+        }
+        return _Relation(len(self._kinds), {number: row for number, row in rows.items() if row})
 
     def of(self, number: int) -> _Kind:
         """The kind of that number."""
@@ -247,20 +269,37 @@ class _Kinds:
 
     def belong(self, anchors: "Numbers", openings: "Numbers") -> "NDArray[np.bool_]":
         """Of each anchor and the opening beside it: is there a phrase that has both?"""
-        belong: NDArray[np.bool_] = self._pairs[self._row[anchors] + self._column[openings]]
-        return belong
+        return self._belong.holds(anchors, openings)
 
-    def tries(self, anchor: int, opening: int) -> _Tries:
-        """The phrases that have both."""
-        if (anchor, opening) not in self._tries:
-            tries = self._kinds[anchor].tries
-            found = {t for word in self._kinds[opening].openings for t in tries.get(word, ())}
-            self._tries[anchor, opening] = sorted(found, reverse=True)
-        return self._tries[anchor, opening]
+    def go_on(self, openings: "Numbers", followers: "Numbers") -> "NDArray[np.bool_]":
+        """Of each opening and the word behind it: is there a phrase that has both?"""
+        free = self._free[openings] | (followers == _ANY)
+        go_on: NDArray[np.bool_] = free | self._follow.holds(openings, followers)
+        return go_on
+
+    def tries(self, anchor: int, opening: int, follower: int) -> _Tries:
+        """The phrases that have an anchor and a first word on which another word follows."""
+        key = anchor, opening, follower
+        if key not in self._tries:
+            if len(self._tries) > _REMEMBERED:
+                self._tries = {}
+            tries, words = self._kinds[anchor].tries, self._kinds[opening].openings
+            found = {t for w in words for t in tries.get(w, ()) if self._goes_on(t[1], w, follower)}
+            self._tries[key] = sorted(found, reverse=True)
+        return self._tries[key]
+
+    def _goes_on(self, phrase: int, opening: str, follower: int) -> bool:
+        """May a word of the kind `follower` stand second in a phrase?"""
+        wanted = self._followers[phrase].get(opening)
+        return (
+            follower == _ANY or wanted is None or not wanted.isdisjoint(self._kinds[follower].words)
+        )
 
     def code(self, word: str) -> int:
         """What a word means, signs apart."""
         number = self._words.get(word)
+        if number is None and word[: self._lengths[-1]] not in self._heads:
+            return 0
         if number is None:
             stems, size = self._stems, len(word)
             number = next(
@@ -269,6 +308,30 @@ class _Kinds:
         kind = self._kinds[number]
         flags = _OPENS * bool(kind.openings) | _ANCHORS * bool(kind.tries)
         return number << _FLAGS | flags | _TELLS * bool(kind.signals)
+
+
+class _Relation:
+    """Which numbers below `size` belong to which, as bits."""
+
+    def __init__(self, size: int, pairs: Mapping[int, Collection[int]]) -> None:
+        import numpy as np
+
+        columns = sorted(set().union(*pairs.values()))
+        width = len(columns) + 1
+        self._column = np.zeros(size, np.int64)
+        self._column[columns] = np.arange(1, width)
+        self._row = np.zeros(size, np.int64)
+        self._row[[*pairs]] = np.arange(1, len(pairs) + 1) * width
+        table = np.zeros(width * (len(pairs) + 1), np.bool_)
+        for number, others in pairs.items():
+            table[self._row[number] + self._column[[*others]]] = True
+        self._bits = np.packbits(table, bitorder="little")
+
+    def holds(self, left: "Numbers", right: "Numbers") -> "NDArray[np.bool_]":
+        """Of each number and the one beside it: does the second belong to the first?"""
+        place = self._row[left] + self._column[right]
+        holds: NDArray[np.bool_] = (self._bits[place >> 3] >> (place & 7)) & 1 != 0
+        return holds
 
 
 def _prefixes(word: str, entries: Collection[str]) -> Iterator[str]:
@@ -280,7 +343,9 @@ def _prefixes(word: str, entries: Collection[str]) -> Iterator[str]:
 
 
 def _kind(words: Sequence[str], entries: Mapping[str, _Entry]) -> _Kind:
-    kind = _Kind(tuple(word for word in words if entries[word].opens))
+    opens = tuple(word for word in words if entries[word].opens)
+    followers = frozenset[str | None]().union(*(entries[word].followers for word in opens))
+    kind = _Kind(frozenset(words), opens, followers)
     for word in words:
         length = len(word.removesuffix("*"))
         kind.signals += ((name, length) for name in entries[word].signals)
@@ -356,14 +421,18 @@ def parted(text: str) -> str:
     return f" {plain if plain.isascii() else _OTHER_MARK.sub(' ', plain)} "
 
 
-def _places_of(character: str, text: str) -> "Numbers":
-    """Where an ASCII character stands."""
+def _characters(text: str) -> "NDArray[Any]":
     import numpy as np
 
     code, size = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
-    characters = np.frombuffer(text.encode(code, "surrogatepass"), size)
-    places: Numbers = (characters == ord(character)).nonzero()[0]
-    return places
+    return np.frombuffer(text.encode(code, "surrogatepass"), size)
+
+
+def _starts(plain: str) -> "Numbers":
+    """Where each word of a parted text begins, counted without the blank at its beginning."""
+    blanks = _characters(plain) == ord(" ")
+    starts: Numbers = (blanks[:-1] & ~blanks[1:]).nonzero()[0]
+    return starts
 
 
 _PLACE = 32  # bits of the place in what stands for a phrase at a place
@@ -377,30 +446,36 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
     This is the inner loop of a scan and written to be fast: what is found is numbers, which cost
     the collection of garbage nothing.
     """
-    (anchors,) = (codes & _ANCHORS).nonzero()
-    (openings,) = (codes & _OPENS).nonzero()
-    if not len(anchors) or not len(openings):
-        return
+    import numpy as np
+
+    kind = codes >> _FLAGS
+    anchors = (codes & _ANCHORS).nonzero()[0]
     if len(anchors) > _FLOOD:
         anchors = anchors[_fresh(text, starts[anchors].tolist())]
     limits = starts[anchors]
-    words = codes[anchors] >> _FLAGS
-    lows = limits - kinds.reach[words]
+    lows = limits - kinds.reach[kind[anchors]]
+    after = np.append(kind[1:], 0)
     if "<" in text:
-        tags = _places_of("<", text)
-        tagged = tags.searchsorted(lows) < tags.searchsorted(limits)
+        tags = (_characters(text) == ord("<")).nonzero()[0]
+        before = tags.searchsorted(starts)
+        after[:-1][before[:-1] < before[1:]] = _ANY
+        tagged = tags.searchsorted(lows) < before[anchors]
         limits, lows = limits - _TAGS * tagged, lows - _TAGS * tagged
-    places, names = starts[openings], codes[openings] >> _FLAGS
+    openings = (codes & _OPENS).nonzero()[0]
+    openings = openings[kinds.go_on(kind[openings], after[openings])]
+    places = starts[openings]
     firsts = places.searchsorted(lows)
     counts = openings.searchsorted(anchors, "right") - firsts
     for low in range(0, len(anchors), _STEP):
         part = slice(low, low + _STEP)
-        anchor, opening = _pairs(firsts[part], counts[part])
-        belong = kinds.belong(words[part][anchor], names[opening])
-        anchor, opening = anchor[belong] + low, opening[belong]
-        columns = (words[anchor], names[opening], places[opening], limits[anchor])
-        for word, name, at, limit in zip(*(c.tolist() for c in columns), strict=True):
-            for reach, number in kinds.tries(word, name):
+        rows, columns = _pairs(firsts[part], counts[part])
+        anchor, opening = anchors[part][rows], openings[columns]
+        belong = kinds.belong(kind[anchor], kind[opening]).nonzero()[0]
+        opening = opening[belong]
+        told = (kind[anchor[belong]], kind[opening], after[opening])
+        spans = (starts[opening], limits[part][rows[belong]])
+        for *words, at, limit in zip(*(c.tolist() for c in (*told, *spans)), strict=True):
+            for reach, number in kinds.tries(*words):
                 if at + reach < limit:
                     break
                 yield number << _PLACE | at

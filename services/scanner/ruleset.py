@@ -12,7 +12,7 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -91,6 +91,7 @@ class Phrase:
     initial: bool
     anchors: dict[str, tuple[str, ...]]
     reach: int
+    followers: dict[str, frozenset[str]]
     signs: tuple["Sign", ...] = field(repr=False)
 
     @cached_property
@@ -293,6 +294,7 @@ def compile_phrase(rule: Rule, pattern: str, words: Words) -> Phrase:
         initial,
         anchors=_pairs(anchor, first),
         reach=anchor.before + max(_length(entry) for entry in anchor.entries),
+        followers=_followers(signs),
         signs=signs,
     )
 
@@ -344,6 +346,29 @@ def _pairs(anchor: Part, first: Part) -> dict[str, tuple[str, ...]]:
     for entry in first.entries:
         pairs.setdefault(_rarest(entry), []).append(_first(entry))
     return {word: tuple(dict.fromkeys(openings)) for word, openings in pairs.items()}
+
+
+def _followers(signs: Sequence["Sign"]) -> dict[str, frozenset[str]]:
+    """Of the first words after which only some words can stand: these words."""
+    later = _next_words(signs[1:])
+    found: dict[str, list[str] | None] = {}
+    for entry in signs[0].entries:
+        word, *others = _tokens(entry)
+        known, wanted = found.get(word, []), others[:1] or later
+        found[word] = None if known is None or wanted is None else known + wanted
+    return {word: frozenset(wanted) for word, wanted in found.items() if wanted is not None}
+
+
+def _next_words(signs: Iterable["Sign"]) -> list[str] | None:
+    """The words that the rest of a pattern may begin with; None: any, or none at all."""
+    words: list[str] = []
+    for sign in signs:
+        if sign.mark:
+            return None
+        words += map(_first, sign.entries)
+        if not sign.optional:
+            return words
+    return None
 
 
 def _first(entry: str) -> str:
