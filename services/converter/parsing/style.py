@@ -6,7 +6,7 @@ steps.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ IMPORTANT = "!"
 
 _MOST_RULES = 20_000
 _MOST_CHECKS = 2_000_000
+_MOST_SUBSTITUTED = 50_000
 _MOST_NESTED, _LONGEST_SELECTOR = 5, 500
 _WIDTH, _HEIGHT = 1280, 800
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
@@ -33,7 +34,8 @@ _COMPOUND = re.compile(
 _PIECE = re.compile(r"([.#])([\w-]+)|\[([\w-]+)(?:([*^$]?=)(?:\"([^\"]*)\"|'([^']*)'|([\w-]+)))?\]")
 _COMBINATOR = re.compile(r"\s*>\s*|\s+")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,\s*([^()]*))?\)")
-_ROOTS = frozenset({":root", "html", "body", "*", ":host", "html body"})
+_VARIABLE_NAME = re.compile(r"var\(\s*(--[\w-]+)")
+_NAME = re.compile(r"--[\w-]+")
 _STATES = re.compile(r":not\(\s*:(?:focus|hover|active|focus-within|focus-visible|target)\s*\)")
 _PSEUDO = re.compile(r":+([\w-]+)")
 _MATCHABLE = frozenset({
@@ -148,7 +150,7 @@ def style_sheet(soup: BeautifulSoup, relevant: Callable[[Style], Style]) -> dict
     styles: dict[int, Style] = {}
     if not css.strip():
         return styles
-    rules = _ranked(list(islice(_rules(css), _MOST_RULES)), relevant)
+    rules = _ranked(list(islice(_rules(css), _MOST_RULES)), relevant, soup)
     index = _Index(soup)
     for rule in rules:
         for tag in index.matching(rule.selector):
@@ -158,21 +160,51 @@ def style_sheet(soup: BeautifulSoup, relevant: Callable[[Style], Style]) -> dict
     return styles
 
 
-def _ranked(rules: list[tuple[str, str]], relevant: Callable[[Style], Style]) -> list[_Rule]:
-    known = _variables(rules)
-    found: list[_Rule] = []
-    for order, (prelude, body) in enumerate(rules):
-        written = _substituted(body, known) if "var(" in body else body
+def _ranked(
+    rules: list[tuple[str, str]], relevant: Callable[[Style], Style], soup: BeautifulSoup
+) -> list[_Rule]:
+    known, several = _variables(rules, _own_styles(soup))
+    kept_of: list[tuple[str, Style, Style, Style]] = []
+    for prelude, body in rules:
+        written = substituted(body, known, several) if "var(" in body else body
         plain, important = Style(), Style()
         for name, value, weighs in _declared(written):
             (important if weighs else plain)[name] = value
-        kept = [relevant(plain), {IMPORTANT + n: v for n, v in relevant(important).items()}]
-        for style in filter(None, kept):
+        own = {n: value for n, value in (plain | important).items() if n in several}
+        kept_of.append((prelude, relevant(plain), relevant(important), own))
+    used = _used(kept_of, several, soup) if several else frozenset()
+    found: list[_Rule] = []
+    for order, (prelude, plain, important, own) in enumerate(kept_of):
+        usual = plain | {name: value for name, value in own.items() if name in used}
+        marked = {IMPORTANT + name: value for name, value in important.items()}
+        for style in filter(None, (usual, marked)):
             for part in prelude.split(",")[:200] if "(" not in prelude else _parts(prelude):
                 selector = part.strip()
-                rank = (style is kept[1], *_specificity(selector), order)
+                rank = (style is marked, *_specificity(selector), order)
                 found.append(_Rule(rank, selector, style))
     return sorted(found, key=lambda rule: rule.rank)
+
+
+def _own_styles(soup: BeautifulSoup) -> str:
+    """What elements declare of variables."""
+    styles = (str(tag["style"]) for tag in soup.find_all(style=True))
+    return ";".join(style for style in styles if "--" in style)
+
+
+def _used(
+    kept: list[tuple[str, Style, Style, Style]], several: frozenset[str], soup: BeautifulSoup
+) -> frozenset[str]:
+    """Those variables on which something depends that may hide text; frameworks have hundreds."""
+    wanted = {match[1].lower() for match in _VARIABLE_NAME.finditer(_own_styles(soup))}
+    for _, plain, important, _ in kept:
+        for value in (*plain.values(), *important.values()):
+            wanted.update(match[1].lower() for match in _VARIABLE_NAME.finditer(value))
+    for _ in range(3):
+        for *_, own in kept:
+            for name in wanted & own.keys():
+                found = _VARIABLE_NAME.finditer(own[name])
+                wanted = wanted | {match[1].lower() for match in found}
+    return several & wanted
 
 
 def _parts(prelude: str) -> list[str]:
@@ -193,31 +225,35 @@ def _specificity(selector: str) -> tuple[int, int, int]:
     return selector.count("#"), special - selector.count(":where") - selector.count(":not"), names
 
 
-def _variables(rules: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Values of `--names`: those of the whole page; others where all rules agree."""
-    roots: dict[str, str] = {}
-    others: dict[str, set[str]] = {}
-    for prelude, body in rules:
-        if "--" not in body:
-            continue
-        is_root = any(part.strip() in _ROOTS for part in prelude.split(",")[:20])
-        for name, value in declarations(body).items():
-            if name.startswith("--") and is_root:
-                roots[name] = value
-            elif name.startswith("--"):
-                others.setdefault(name, set()).add(value)
-    agreed = {name: next(iter(values)) for name, values in others.items() if len(values) == 1}
-    return agreed | roots
+def _variables(rules: Iterable[tuple[str, str]], own: str) -> tuple[dict[str, str], frozenset[str]]:
+    """Values of `--names` that are the same on the whole page, and the names of the others.
+
+    Args:
+        rules: selectors and bodies.
+        own: declarations of elements that name variables.
+    """
+    values: dict[str, set[str]] = {}
+    for _, body in rules:
+        for name, value in declarations(body if "--" in body else "").items():
+            if name.startswith("--"):
+                values.setdefault(name, set()).add(value)
+    at_elements = {match[0].lower() for match in _NAME.finditer(own)}
+    several = {name for name, told in values.items() if len(told) > 1} | at_elements
+    return {n: next(iter(v)) for n, v in values.items() if n not in several}, frozenset(several)
 
 
-def _substituted(body: str, known: dict[str, str]) -> str:
+def substituted(told: str, known: Mapping[str, str], others: Container[str] = ()) -> str:
+    """Declarations, or a value, with the variables' values; those of `others` stay as they are."""
+
     def value(match: re.Match[str]) -> str:
-        told = known.get(match[1].lower(), match[2])
-        return match[0] if told is None else told[:200]
+        name = match[1].lower()
+        found = None if name in others else known.get(name, match[2])
+        return match[0] if found is None else found[:200]
 
     for _ in range(3):
-        body = _VARIABLE.sub(value, body)
-    return body
+        # A few letters may stand for many, which stand for more.
+        told = _VARIABLE.sub(value, told) if len(told) <= _MOST_SUBSTITUTED else told
+    return told
 
 
 # --- rules and their conditions -------------------------------------------------------------------
@@ -263,10 +299,12 @@ def _opened(prelude: str, stack: list[_Open]) -> _Open:
         return _Open(_applies(prelude), outer.selector, [])
     if not outer.selector:
         return _Open(True, prelude or "-", [])
-    if len(prelude) + len(outer.selector) > _LONGEST_SELECTOR or "," in outer.selector + prelude:
+    if len(prelude) + len(outer.selector) > _LONGEST_SELECTOR - 10 or "&" in outer.selector:
         return _Open(False, "", [])
-    inner = prelude if "&" in prelude else f"& {prelude}"
-    return _Open(True, inner.replace("&", outer.selector)[:_LONGEST_SELECTOR], [])
+    around = f":is({outer.selector})" if "," in outer.selector else outer.selector
+    inner = f":is({prelude})" if "," in prelude and "&" not in prelude else prelude
+    inner = inner if "&" in inner else f"& {inner}"
+    return _Open(True, inner.replace("&", around)[:_LONGEST_SELECTOR], [])
 
 
 def _applies(prelude: str) -> bool:
@@ -293,6 +331,8 @@ def _fits(query: str) -> bool:
 
 
 def _has(feature: str) -> bool:
+    if "<" in feature or ">" in feature:
+        return _in_range(feature)
     name, _, told = feature.partition(":")
     name, value = name.strip(), told.strip()
     sides = {"width": _WIDTH, "device-width": _WIDTH, "height": _HEIGHT, "device-height": _HEIGHT}
@@ -308,6 +348,18 @@ def _has(feature: str) -> bool:
         "any-pointer": "fine", "scripting": "enabled",
     }  # fmt: skip
     return usual.get(name) == value
+
+
+def _in_range(feature: str) -> bool:
+    """`width >= 600px`, `400px < width < 900px`."""
+    parts = re.split(r"\s*([<>]=?)\s*", feature.strip())
+    sides: dict[str, float] = {"width": _WIDTH, "height": _HEIGHT}
+    values = [sides[part] if part in sides else length(part) for part in parts[::2]]
+    pairs = zip(values, parts[1::2], values[1:], strict=False)
+    return all(
+        a is not None and b is not None and (a <= b if sign[0] == "<" else a >= b)
+        for a, sign, b in pairs
+    )
 
 
 # --- selectors ------------------------------------------------------------------------------------
@@ -365,6 +417,7 @@ class _Index:
 
     def matching(self, selector: str) -> Iterator[Tag]:
         """The elements that a selector names."""
+        selector = selector.replace(":root", "html")
         parsed = _selector(selector)
         if parsed is None:
             yield from self._sieve(selector)

@@ -16,7 +16,8 @@ from services.converter.parsing.style import Style
 
 TINY = 2.0
 """Pixels: letters of this size or less are specks."""
-_FAINT = 0.05
+_FAINT, FAINT = 0.05, 0.1
+"""Share of its size, or of its colour, from which on something can be seen."""
 _FAR, _FAR_RIGHT = -500.0, 5000.0
 """Pixels to the left of or above the page, and to the right of or below it."""
 _EDGES = ("left", "top", "text-indent", "margin-left", "margin-top")
@@ -29,7 +30,7 @@ _SIZES = {
 }  # fmt: skip
 _SHORT_FONT = re.compile(r"(?:^|\s)((?:calc\([^()]*\)|[-+]?\d*\.?\d+)(?:[a-z]{1,4}|%)?)(?=\s|/)")
 _ZERO_CIRCLE = re.compile(r"(?:circle|ellipse)\(\s*0(?:px|%|em)?(?:\s+0(?:px|%)?)?\s*(?:at\b|\))")
-_INSET = re.compile(r"inset\(\s*(?:100|[5-9]\d)%")
+_INSET = re.compile(r"inset\(([^()]*)")
 _HIDING = frozenset({
     "display", "visibility", "content-visibility", "opacity", "filter", "zoom", "scale",
     "transform",
@@ -74,6 +75,12 @@ def is_doubtful(style: Style) -> bool:
     )
 
 
+def opacity_of(style: Style) -> float:
+    """How much of its colours an element has, from 0 to 1."""
+    told = share(style.get("opacity", ""))
+    return 1.0 if told is None else min(1.0, max(0.0, told))
+
+
 def font_size(style: Style, outer: float) -> float:
     """The size of type in pixels, in an element with `outer`."""
     told = style.get("font-size", "")
@@ -96,7 +103,8 @@ def is_lit(style: Style) -> bool:
     stroke = style.get("-webkit-text-stroke", "") + style.get("-webkit-text-stroke-width", "")
     clips = (style.get(name, "") for name in ("background-clip", "-webkit-background-clip"))
     shaded = shadow not in {"none", "inherit", "initial", ""}
-    return shaded or bool(stroke) or any("text" in clip for clip in clips)
+    stroked = bool(stroke) and length(stroke) != 0
+    return shaded or stroked or any("text" in clip for clip in clips)
 
 
 def _is_switched_off(style: Style) -> bool:
@@ -107,8 +115,8 @@ def _is_switched_off(style: Style) -> bool:
     return (
         style.get("display") == "none"
         or style.get("content-visibility") == "hidden"
-        or (opacity is not None and opacity < _FAINT)
-        or any(one is not None and one < _FAINT for one in dimmed)
+        or (opacity is not None and opacity < FAINT)
+        or any(one is not None and one < FAINT for one in dimmed)
         or (_is_thin(style, ("max-height", "max-width")) and _cuts_off(style))
     )
 
@@ -144,10 +152,26 @@ def _is_clipped(style: Style) -> bool:
     return (
         cut
         or re.match(r"rect\(\s*[01](px)?[\s,]", clip) is not None
-        or _INSET.match(path) is not None
+        or _is_inset(path)
         or _ZERO_CIRCLE.match(path) is not None
         or (points is not None and len({p.strip() for p in points[1].split(",")}) == 1)
     )
+
+
+def _is_inset(path: str) -> bool:
+    """Whether so much is cut off from opposite sides that nothing is left."""
+    match = _INSET.match(path)
+    told = [] if match is None else match[1].partition("round")[0].split()[:4]
+    sides = [(share(one) or 0.0) if one.endswith("%") else 0.0 for one in told]
+    if not sides:
+        return False
+    top, right, bottom, left = (
+        sides[0],
+        sides[1] if len(sides) > 1 else sides[0],
+        sides[2] if len(sides) > 2 else sides[0],
+        sides[3] if len(sides) > 3 else sides[min(1, len(sides) - 1)],
+    )
+    return top + bottom >= 1 or left + right >= 1
 
 
 def _is_moved_away(style: Style) -> bool:
@@ -179,3 +203,15 @@ def covers(style: Style) -> bool:
     """Whether an element with this style paints over what lies under it."""
     told = colour(painted(style))
     return (told is not None and told.alpha > 0.9) or "url(" in painted(style)
+
+
+def fills(style: Style) -> bool:
+    """Whether an element that is placed freely is as large as what is around it, at least."""
+    inset = style.get("inset", "").split()
+    if inset and all(length(edge, 1000) == 0 for edge in inset):
+        return True
+    return all(
+        all(length(style.get(edge, ""), 1000) == 0 for edge in edges)
+        or re.match(r"(?:1\d\d)(?:%|vw|vh|dvh|dvw)", style.get(side, "")) is not None
+        for side, edges in (("width", ("left", "right")), ("height", ("top", "bottom")))
+    )

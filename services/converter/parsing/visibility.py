@@ -2,8 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -11,18 +12,27 @@ from bs4.element import Comment, NavigableString, PageElement, PreformattedStrin
 
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
-from services.converter.parsing.css_values import Colour, colour
+from services.converter.parsing.css_values import Colour, colour, only_colour
 from services.converter.parsing.hidden import is_sentence
 from services.converter.parsing.inert import hidden_texts, take_inert, take_styles, take_templates
-from services.converter.parsing.style import IMPORTANT, Style, declarations, style_sheet
+from services.converter.parsing.style import (
+    IMPORTANT,
+    Style,
+    declarations,
+    style_sheet,
+    substituted,
+)
 from services.converter.parsing.unseen_style import (
+    FAINT,
     TINY,
     covers,
+    fills,
     font_size,
     halves,
     hidden_kind,
     is_doubtful,
     is_lit,
+    opacity_of,
     painted,
 )
 
@@ -40,6 +50,7 @@ _ATTRIBUTES = frozenset({
 _TOLD = frozenset({"alt", "value", *_ATTRIBUTES})
 _LOOKS = frozenset({
     "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background", "open",
+    "popover",
 })  # fmt: skip
 """Attributes that may change how an element looks."""
 _IN_LINE = frozenset({
@@ -47,6 +58,7 @@ _IN_LINE = frozenset({
     "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "u", "var",
 })  # fmt: skip
 _PAINTS = frozenset({"color", "text", "bgcolor", "background"})
+_MOST_VARIABLES, _MOST_COVERS = 500, 50
 _SAME, _LIKE = 24, 56
 """Differences of colours up to which text cannot be read, and hardly."""
 _MOST_DOUBTED = 0.3
@@ -72,6 +84,8 @@ class _Look(NamedTuple):
     lit: bool = False
     doubt: HiddenKind | None = None
     guess: tuple[Colour | None, Colour | None] | None = None
+    opacity: float = 1.0
+    variables: Mapping[str, str] = MappingProxyType({})
 
     @property
     def kind(self) -> HiddenKind | None:
@@ -90,13 +104,15 @@ class _Look(NamedTuple):
     def _unreadable(
         self, color: Colour | None, background: Colour | None, least: float = _SAME
     ) -> HiddenKind | None:
+        if self.opacity < FAINT:
+            return "invisible-style"
         if color is None or self.lit:
             return None
         if color.alpha < 0.05:
             return "invisible-style"
         if background is None:
             return None
-        near = color.over(background).distance(background) < least
+        near = color.over(background).distance(background) * self.opacity < least
         return "background-colour" if near else None
 
 
@@ -226,6 +242,10 @@ class _Walk:
             list
         )
         """Elements that float, by parent and place: height above the page, whether it covers."""
+        self._heights: dict[int, float] = {}
+        """Of elements with a place of their own, by identity."""
+        self._covers: list[Tag] = []
+        """Those that fill all of what is around them, and let nothing through."""
 
     def unseen(self, page: _Look) -> Iterator[HiddenText]:
         """Take out what nobody sees."""
@@ -239,8 +259,9 @@ class _Walk:
                 kind, block = look.kind, _block_of(node)
                 if kind != self._open[0] or block is not self._open[1]:
                     yield from self._closed()
+                    self._open = kind, block, []
                 if kind:
-                    self._open = kind, block, [*self._open[2], str(node)]
+                    self._open[2].append(str(node))
                     node.extract()
                     continue
                 self._seen += len(node)
@@ -273,17 +294,21 @@ class _Walk:
         sheet = self._sheet.get(id(tag), {})
         look = _look(tag, outer, sheet, foreign=self._foreign)
         if look is not outer and not look.hidden and (sheet or "style" in tag.attrs):
-            style = _style(tag, sheet)
-            if style.get("position") in {"absolute", "fixed"}:
+            style = _style(tag, sheet, outer.variables)
+            position = style.get("position", "static")
+            told = re.fullmatch(r"-?\d{1,9}", style.get("z-index", ""))
+            height = float(told[0]) if told else 0.0
+            if position != "static":
+                self._heights[id(tag)] = height
+            if position in {"absolute", "fixed"}:
                 place = tuple(
                     style.get(edge) for edge in ("left", "top", "right", "bottom", "inset")
                 )
-                height = re.fullmatch(r"-?\d{1,9}", style.get("z-index", ""))
-                picture = covers(style) or tag.find(_PICTURES) is not None
+                if fills(style) and (covers(style) or tag.name in _PICTURES):
+                    self._covers.append(tag)
                 if any(place):
-                    self._placed[(id(tag.parent), *place)].append(
-                        (float(height[0]) if height else 0.0, picture, tag)
-                    )
+                    picture = covers(style) or tag.find(_PICTURES) is not None
+                    self._placed[(id(tag.parent), *place)].append((height, picture, tag))
         return look
 
     def _covered(self) -> Iterator[HiddenText]:
@@ -296,6 +321,20 @@ class _Walk:
                 )
                 if any(above):
                     yield from hidden_texts("invisible-style", tag.get_text(" "))
+        for cover in self._covers[:_MOST_COVERS]:
+            height = self._heights[id(cover)]
+            # What has a place of its own and comes later lies above, at the same height.
+            beside = ((cover.previous_siblings, height + 1), (cover.next_siblings, height))
+            for under in (tag for tags, least in beside for tag in tags if self._lies(tag, least)):
+                yield from hidden_texts("invisible-style", under.get_text(" "))
+
+    def _lies(self, tag: PageElement, least: float) -> bool:
+        """Whether nothing of it is as high as `least`: what covers the elements beside it covers
+        this one, too."""
+        if not isinstance(tag, Tag):
+            return False
+        known = (self._heights.get(id(one)) for one in (tag, *tag.find_all(True)))
+        return all(height is None or height < least for height in known)
 
 
 def _block_of(node: PageElement) -> Tag | None:
@@ -303,20 +342,38 @@ def _block_of(node: PageElement) -> Tag | None:
     return next((tag for tag in node.parents if tag.name not in _IN_LINE), None)
 
 
-def _style(tag: Tag, sheet: Style) -> Style:
-    """What holds for an element: of the sheet, of its own, and what is important."""
-    if not sheet:
-        return declarations(str(tag.get("style") or ""))
-    style = {name: value for name, value in sheet.items() if name[0] != IMPORTANT}
-    style |= declarations(str(tag.get("style") or ""))
-    return style | {name[1:]: value for name, value in sheet.items() if name[0] == IMPORTANT}
+def _style(tag: Tag, sheet: Style, variables: Mapping[str, str]) -> Style:
+    """What holds for an element: of the sheet, of its own, and what is important.
+
+    `variables` are those of the elements around it.
+    """
+    own = declarations(str(tag.get("style") or ""))
+    style = own
+    if sheet:
+        style = {name: value for name, value in sheet.items() if name[0] != IMPORTANT} | own
+        style |= {name[1:]: value for name, value in sheet.items() if name[0] == IMPORTANT}
+    if not any("var(" in value for value in style.values()):
+        return style
+    known = {**variables, **_variables_of(style)}
+    return {
+        name: substituted(value, known) if "var(" in value else value
+        for name, value in style.items()
+    }
+
+
+def _joint(outer: Mapping[str, str], own: dict[str, str]) -> Mapping[str, str]:
+    return {**outer, **own} if own and len(outer) < _MOST_VARIABLES else outer
+
+
+def _variables_of(style: Style) -> dict[str, str]:
+    return {name: value for name, value in style.items() if name.startswith("--")}
 
 
 def _look(tag: Tag, outer: _Look, sheet: Style, *, foreign: bool = False) -> _Look:
     if not sheet and _LOOKS.isdisjoint(tag.attrs) and tag.name != "dialog":
         # Most elements of a page: nothing of their own.
         return outer
-    style = _style(tag, sheet)
+    style = _style(tag, sheet, outer.variables)
     hidden, doubt = outer.hidden, outer.doubt
     # A page that hides all of itself is shown by its script: nobody publishes an empty page.
     if tag.name not in {"html", "body"}:
@@ -333,7 +390,8 @@ def _look(tag: Tag, outer: _Look, sheet: Style, *, foreign: bool = False) -> _Lo
     told = style.get("visibility")
     invisible = outer.invisible if told is None else told in {"hidden", "collapse"}
     # Of a page with a sheet that we do not have, the colours of its other sheets prove nothing.
-    sure = declarations(str(tag.get("style") or "")) if foreign else style
+    own = declarations(str(tag.get("style") or "")) if foreign else style
+    sure = {name: style[name] for name in own}
     return _Look(
         hidden,
         _color(tag, sure, outer.color),
@@ -343,6 +401,8 @@ def _look(tag: Tag, outer: _Look, sheet: Style, *, foreign: bool = False) -> _Lo
         size=font_size(style, outer.size),
         lit=is_lit(style) or (outer.lit and "text-shadow" not in style),
         doubt=doubt,
+        variables=_joint(outer.variables, _variables_of(style)),
+        opacity=1.0 if outer.shown_by_script else outer.opacity * opacity_of(style),
         guess=outer.guess
         and (_color(tag, style, outer.guess[0]), _background(tag, style, outer.guess[1])),
     )
@@ -359,9 +419,10 @@ def _color(tag: Tag, style: Style, outer: Colour | None) -> Colour | None:
 def _background(tag: Tag, style: Style, outer: Colour | None) -> Colour | None:
     told = painted(style) or str(tag.get("bgcolor") or "")
     if told and told not in {"none", "transparent", "inherit", "initial", "unset"}:
-        if "url(" in told or "gradient" in told:
+        pictured = "url(" in told or "gradient" in told
+        found = only_colour(told) if pictured else colour(told)
+        if pictured and found is None:
             return None
-        found = colour(told)
         if found is None or found.alpha >= 1:
             return found
         return None if outer is None else found.over(outer)
@@ -370,7 +431,7 @@ def _background(tag: Tag, style: Style, outer: Colour | None) -> Colour | None:
 
 def _hidden_by_markup(tag: Tag) -> HiddenKind | None:
     classes = set(tag.get("class") or [])
-    closed = tag.name == "dialog" and not tag.has_attr("open")
+    closed = (tag.name == "dialog" and not tag.has_attr("open")) or tag.has_attr("popover")
     if tag.has_attr("hidden") or closed or classes & _HIDDEN_CLASSES:
         return "invisible-style"
     return "attribute" if str(tag.get("aria-hidden") or "").lower() == "true" else None
@@ -381,14 +442,15 @@ _OF_COLOUR = frozenset({
     "text-shadow", "background-clip", "-webkit-background-clip", "-webkit-text-stroke",
 })  # fmt: skip
 _SHOWING = frozenset(
-    {"display", "visibility", "font-size", "font", "position", "z-index", *_OF_COLOUR}
+    {"display", "visibility", "font-size", "font", "position", "z-index", "inset", *_OF_COLOUR}
 )
-_PLACING = frozenset({"left", "top", "right", "bottom", "inset"})
+_PLACING = frozenset({"left", "top", "right", "bottom"})
+_WHOLE = frozenset({"width", "height"})
 
 
 def _relevant(style: Style) -> Style:
     """What can hide text or show it again: few rules of a page, and matching all is slow."""
     if hidden_kind(style) or is_doubtful(style) or "opacity" in style:
         return style
-    names = _SHOWING | _PLACING if "position" in style else _SHOWING
+    names = _SHOWING | _PLACING | _WHOLE if "position" in style else _SHOWING
     return {name: value for name, value in style.items() if name in names} | halves(style)

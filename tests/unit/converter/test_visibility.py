@@ -71,6 +71,25 @@ def look(html: str) -> tuple[str, list[tuple[str, str]]]:
         ("color: mintcream", "background-colour"),
         ("color: rgba(0, 0, 0, 0.06)", "background-colour"),
         ("background:#123; color:#113", "background-colour"),
+        ("opacity: 0.08", "invisible-style"),
+        ("clip-path: inset(0 100% 0 0)", "invisible-style"),
+        ("clip-path: inset(50%)", "invisible-style"),
+        ("position:absolute; left:calc(-1 * 9999px)", "off-page"),
+        ("position:absolute; left:calc(1px - 9999px)", "off-page"),
+        ("transform: translateX(-1000%)", "off-page"),
+        ("transform: rotate3d(0, 1, 0, 90deg)", "zero-size"),
+        ("font-size: min(1px, 2vw)", "zero-size"),
+        ("font-size: clamp(0px, 1px, 1px)", "zero-size"),
+        ("color: oklch(100% 0 0)", "background-colour"),
+        ("color: color(srgb 1 1 1)", "background-colour"),
+        ("color: hwb(0 100% 0%)", "background-colour"),
+        ("color: lab(99 0 0)", "background-colour"),
+        ("color: oklab(0.5 0 0 / 0)", "invisible-style"),
+        ("color: Canvas", "background-colour"),
+        ("color:#fff;background:linear-gradient(#fff, #fff)", "background-colour"),
+        ("color:#fff;-webkit-text-stroke:0", "background-colour"),
+        ("--k:#fff; color:var(--k)", "background-colour"),
+        ("--a:var(--b); --b:none; display:var(--a)", "invisible-style"),
     ],
 )
 def test_text_hidden_by_style_is_taken_out(style: str, kind: str) -> None:
@@ -90,7 +109,12 @@ def test_text_hidden_by_style_is_taken_out(style: str, kind: str) -> None:
         "transform:translate(-50%,-50%)", "line-height:1;overflow:hidden", "font-size:75%",
         "max-height:300px;overflow:hidden", "color:#fff;background:var(--accent)", "color:inherit",
         "margin-left:-15px", "clip-path:inset(10%)", "color:var(--unknown)", "font-size:0.7rem",
-        "width:1.5em;overflow:hidden", "z-index:2;position:relative",
+        "width:1.5em;overflow:hidden", "z-index:2;position:relative", "opacity:0.5",
+        "transform:translateX(-100%)", "clip-path:inset(0 40% 0 40%)", "color:oklch(50% 0 0)",
+        "clip-path:inset(0 60% 0 0 round 50%)", "font-size:calc(12px + 1vw)", "color:lab(1 0 0)",
+        "font-size:clamp(12px, 2vw, 20px)", "left:calc(50% - 400px)", "rotate:90deg",
+        "color:hwb(200 10% 10%)", "color:#fff;background:linear-gradient(#fff, #000)",
+        "--k:#fff;color:var(--j, black)", "-webkit-text-stroke:1px black;color:#fff",
     ],
 )  # fmt: skip
 def test_text_that_can_be_read_stays(style: str) -> None:
@@ -175,6 +199,17 @@ def doubted(html: str) -> tuple[str, list[tuple[str, str]]]:
          "<i style='position:absolute;top:9px'><img></i>", "invisible-style"),
         ("<b style='position:absolute;top:9px'>{}</b>"
          "<i style='position:absolute;top:9px;background:#fff'></i>", "invisible-style"),
+        ("<div><b>{}</b><i style='position:absolute;inset:0;background:#fff'></i></div>",
+         "invisible-style"),
+        ("<div><i style='position:absolute;inset:0;background:#fff'></i><b>{}</b></div>",
+         "invisible-style"),
+        ("<style>.c{{position:absolute}} .i{{inset:0}} .w{{background:#fff}}</style>"
+         "<div><b>{}</b><i class='c i w'></i></div>", "invisible-style"),
+        ("<div><b>{}</b><img style='position:absolute;top:0;left:0;width:100%;height:100%'></div>",
+         "invisible-style"),
+        ("<b style='opacity:0.2'>{}</b>", "background-colour"),
+        ("<div><div style='opacity:0.4'><b style='opacity:0.4'>{}</b></div></div>",
+         "background-colour"),
     ],
 )  # fmt: skip
 def test_what_people_perhaps_do_not_see_stays_and_is_told(html: str, kind: str) -> None:
@@ -190,7 +225,14 @@ def test_what_people_perhaps_do_not_see_stays_and_is_told(html: str, kind: str) 
         "<p style='position:absolute;top:9px;z-index:3'>a</p>"
         "<p style='position:absolute;top:9px;z-index:1'><img></p>",
         "<p style='filter:blur(1px)'>a</p>", "<p style='letter-spacing:-0.5px'>a</p>",
-        "<p style='color:#999'>a</p>", "<p class='shown'>a</p>",
+        "<p style='color:#999'>a</p>", "<p class='shown'>a</p>", "<p style='opacity:0.6'>a</p>",
+        "<div><p>a</p><a style='position:absolute;inset:0'></a></div>",
+        "<div><p>a</p><i style='position:absolute;inset:0;background:rgba(0,0,0,.4)'></i></div>",
+        "<div><i style='position:absolute;inset:0;background:#ccc'></i>"
+        "<p style='position:relative'>a</p></div>",
+        "<div><p style='position:relative;z-index:2'>a</p>"
+        "<img style='position:absolute;inset:0'></div>",
+        "<div><p>a</p><i style='position:absolute;inset:auto 0 0;background:#fff'></i></div>",
     ],
 )  # fmt: skip
 def test_what_people_see_raises_no_doubt(html: str) -> None:
@@ -286,6 +328,9 @@ def test_selectors_that_do_not_match(selector: str) -> None:
         "@media (prefers-color-scheme: dark) { p{color:#fff} }",
         "@supports not (a:b) {p{opacity:0}}",
         "@keyframes k { from {opacity:0} }", "b{ p{display:none} }", "p{opacity:0} p{opacity:1}",
+        "@media (width < 600px) { p{display:none} }",
+        ":root{--w:#000} b{--w:#fff} p{color:var(--w)}",
+        ":root{--n:block} [data-theme=x]{--n:none} p{display:var(--n)}",
         "p{display:none} body p{display:block}", "p{display:block !important} p{display:none}",
     ],
 )  # fmt: skip
@@ -307,6 +352,11 @@ def test_odd_style_sheets_hide_nothing(css: str) -> None:
         "[class='pq r']{display:none}", "p{height:0} p{overflow:hidden}",
         ":root{--w:#fff} p{color:var(--w)}",
         "@charset 'utf-8'; @import url(x.css); p{display:none}",
+        "body{ p, b{display:none} }", "body, b{ p{display:none} }",
+        "@media (width >= 600px){ p{display:none} }", "@media (300px<width<1400px){p{opacity:0}}",
+        ":root{--w:#000} .pq{--w:#fff} p{color:var(--w)}",
+        ".r{--w:#fff} b{--w:red} p{color:var(--w)}",
+        ".pq{--n:var(--m)} b{--n:block} :root{--m:none} p{display:var(--n)}",
     ],
 )  # fmt: skip
 def test_rules_that_count_on_a_usual_screen(css: str) -> None:
