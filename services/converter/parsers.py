@@ -37,9 +37,9 @@ _REVISIONS = {
     XLSX: "xlsx-8",
     XLS: "xls-5",
     PPTX: "pptx-5",
-    ODT: "odt-6",
-    ODS: "ods-7",
-    ODP: "odp-5",
+    ODT: "odt-7",
+    ODS: "ods-8",
+    ODP: "odp-6",
     RTF: "rtf-7",
 }
 _HTML = "html-12"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 # Possessive, so that no text makes it slow. What stands in brackets is an address or a format.
 _STRING = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
 _DECLARATION = re.compile(
-    r"(?<![\w-])(?:content|list-style(?:-type)?|quotes|symbols|prefix|suffix|text-overflow|--[\w-]+)"
+    r"(?<![\w-])(?:content|list-style(?:-type)?|quotes|symbols|prefix|suffix|text-overflow|--(?![\w-]*font)[\w-]+)"
     rf"\s*:((?:[^;{{}}\"'\\]|{_STRING}|\\.)*+)",
     re.DOTALL | re.IGNORECASE,
 )

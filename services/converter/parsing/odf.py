@@ -5,26 +5,20 @@ deleted, hidden and annotated text for content.
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from contracts.artifacts import BodyMeta, HiddenText
 from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from kernel.language import UNKNOWN
 from services.converter.parsing.archive import Archive, Damaged
-from services.converter.parsing.hidden import Unseen, is_sentence
-from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import (
     BOLD,
     ITALIC,
     STRUCK,
-    Links,
-    Runs,
     names_quotation,
     names_title,
-    plain_text,
 )
-from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import side_part
 from services.converter.parsing.properties import line, told_title
 
@@ -43,10 +37,8 @@ XLINK = "{http://www.w3.org/1999/xlink}"
 CONTENT = "content.xml"
 _TINY_POINTS, _SMALL, _FAINT = 2.0, 12.0, 5.0
 """The others per cent: of the size around, of full paint, of the usual width."""
-_SAME = 24
 _FAR_LEFT, _FAR_RIGHT = -200.0, 1500.0
 _OPACITY = "{urn:org:documentfoundation:names:experimental:office:xmlns:loext:1.0}opacity"
-_PALE = 232
 _POINTS = {"pt": 1.0, "in": 72.0, "cm": 28.3465, "mm": 2.83465, "px": 0.75, "pc": 12.0}
 _SPLIT_SECOND = re.compile(r"(?<=:\d\d)\.\d+")
 _LENGTH = re.compile(r"(-?\d*\.?\d+)\s*(pt|in|cm|mm|px|pc)")
@@ -218,26 +210,31 @@ class Styles:
             aside = points(told(FO + "margin-left", "paragraph-properties"))
             if aside is not None and not _FAR_LEFT < aside < _FAR_RIGHT:
                 return "off-page"
+        return None
+
+    def colours(self, family: str, name: str | None) -> tuple[str | None, str | None]:
+        """Of the letters, and of what a style paints behind them; None where it tells nothing.
+
+        Letters whose colour a program chooses can be read, whatever is behind them.
+        """
+        front = self.get(family, name, "text-properties", FO + "color")
+        automatic = self.get(family, name, "text-properties", STYLE + "use-window-font-color")
         grounds = ("text-properties", "paragraph-properties", "table-cell-properties")
-        behind = (told(FO + "background-color", one) for one in grounds)
-        painted = next((one for one in behind if one and one != "transparent"), None)
-        return "background-colour" if _is_same(told(FO + "color"), painted) else None
+        told = (self.get(family, name, one, FO + "background-color") for one in grounds)
+        behind = next((one for one in told if one and one != "transparent"), None)
+        return ("" if automatic == "true" else front), behind
+
+    def pictured(self, family: str, name: str | None) -> bool:
+        """Whether a picture lies behind what has this style."""
+        style = self._styles.get((family, name or ""))
+        pictures = () if style is None else style.iter(STYLE + "background-image")
+        return any(picture.get(XLINK + "href") for picture in pictures)
 
 
 def _share(told: str, other: float) -> float:
     """`50%` as a number, else `other`."""
     match = re.fullmatch(r"(\d{1,4}(?:\.\d+)?)%", told.strip())
     return float(match[1]) if match else other
-
-
-def _is_same(front: str, behind: str | None) -> bool:
-    """Whether letters cannot be told from their ground, which is white if nothing is told of it."""
-    if behind is None:
-        return _is_pale(front)
-    if not all(re.fullmatch(r"#[0-9a-fA-F]{6}", one) for one in (front, behind)):
-        return False
-    parts = ((int(front[n : n + 2], 16), int(behind[n : n + 2], 16)) for n in (1, 3, 5))
-    return all(abs(one - other) < _SAME for one, other in parts)
 
 
 def is_far(box: Any) -> bool:
@@ -255,12 +252,6 @@ def is_hidden_paragraph(paragraph: Any) -> bool:
     return False
 
 
-def _is_pale(color: str) -> bool:
-    if not re.fullmatch(r"#[0-9a-fA-F]{6}", color):
-        return False
-    return all(int(color[n : n + 2], 16) >= _PALE for n in (1, 3, 5))
-
-
 def _int(text: str | None, other: int) -> int:
     return int(text) if text and text.isdecimal() and len(text) < 9 else other
 
@@ -268,131 +259,6 @@ def _int(text: str | None, other: int) -> int:
 def whole(text: str | None, other: int = 1) -> int:
     """A small whole number of an attribute, else `other`."""
     return _int(text, other)
-
-
-class _Style(NamedTuple):
-    """What holds for text: why it is not seen, if so; its look; what may lie behind."""
-
-    kind: HiddenKind | None
-    look: int
-    on_paint: bool
-
-
-def squeezed(text: str) -> str:
-    """With single blanks, line ends kept."""
-    return re.sub(r"[ \t]+", " ", text).strip()
-
-
-class Inline:
-    """Text of paragraphs: hidden runs and remarks go away, notes leave their mark."""
-
-    def __init__(self, styles: Styles, hidden: Unseen, objects: Objects) -> None:
-        self._styles, self._hidden, self._objects = styles, hidden, objects
-        self.notes: list[tuple[str, Runs]] = []
-        """Marks and texts of footnotes and endnotes."""
-        self.links = Links()
-
-    def text(self, paragraph: Any, *, on_paint: bool = False) -> str:
-        """What a reader sees of a paragraph; `on_paint`: what lies behind may have any colour."""
-        return squeezed(plain_text(self.runs(paragraph, on_paint=on_paint)))
-
-    def runs(self, paragraph: Any, *, on_paint: bool = False) -> Runs:
-        """The same, with the looks that stand out from the named style of the paragraph."""
-        name = paragraph.get(TEXT + "style-name")
-        own = self._styles.hides("paragraph", name)
-        if own == "background-colour" and on_paint:
-            own = None
-        if is_hidden_paragraph(paragraph):
-            own = "invisible-style"
-        runs: Runs = []
-        base = self._styles.look("paragraph", self._styles.named(name), 0) & ~STRUCK
-        look = self._styles.look("paragraph", name, 0)
-        self._collect(paragraph, _Style(own, look, on_paint), runs)
-        return [(text, look & ~base) for text, look in runs]
-
-    def _collect(self, element: Any, style: "_Style", runs: Runs) -> None:
-        self._put(element.text, style, runs)
-        for child in element:
-            if isinstance(child.tag, str):
-                self._child(child, style, runs)
-            self._put(child.tail, style, runs)
-
-    def _child(self, child: Any, style: "_Style", runs: Runs) -> None:
-        match child.tag.rpartition("}")[2]:
-            case "s" | "tab" | "line-break" as name:
-                runs.append(("\n" if name == "line-break" else " ", style.look))
-            case "note":
-                runs.append((self._note(child), 0))
-            case "ruby-text" | "annotation-end" | "tracked-changes" | "hidden-paragraph":
-                pass
-            case "a" if not style.kind:
-                self._say(child.get(f"{OFFICE}title"))
-                runs.append(Links.opened)
-                self._collect(child, style, runs)
-                runs.append(self.links.closed(child.get(XLINK + "href") or ""))
-            case "frame" if not style.kind:
-                runs += [(self._objects.formula(one), 0) for one in child.iter(DRAW + "object")]
-            case "span":
-                runs += self._span(child, style)
-            case _ if child.tag not in BOXES and not self._kept_back(child):
-                self._collect(child, style, runs)
-
-    def _kept_back(self, child: Any) -> bool:
-        """Whether something in a line is for the scanner only."""
-        match child.tag.rpartition("}")[2]:
-            case "annotation":
-                self._hidden.add("comment", plain(child))
-            case "hidden-text":
-                told = child.get(f"{TEXT}string-value") or ""
-                self._hidden.add("invisible-style", plain(child) or told)
-            case "bookmark" | "bookmark-start":
-                self._say(child.get(f"{TEXT}name"))
-            case _:
-                return False
-        return True
-
-    def _say(self, text: str | None) -> None:
-        """A name, or what shows when the pointer rests on a link, if it is a sentence."""
-        if text and is_sentence(text):
-            self._hidden.add("attribute", text)
-
-    def _span(self, span: Any, style: "_Style") -> Runs:
-        runs: Runs = []
-        self._collect(span, self._inner(span, style), runs)
-        if self._styles.raises(span.get(TEXT + "style-name")):
-            return [(raised(text), look) for text, look in runs]
-        return runs
-
-    def _inner(self, span: Any, style: "_Style") -> "_Style":
-        name = span.get(TEXT + "style-name")
-        own = self._styles.hides("text", name)
-        if own == "background-colour" and style.on_paint:
-            own = None
-        look = self._styles.look("text", name, style.look)
-        return style._replace(kind=style.kind or own, look=look)
-
-    def _put(self, text: str | None, style: "_Style", runs: Runs) -> None:
-        if text and style.kind:
-            self._hidden.add(style.kind, text)
-        elif text:
-            # Line ends in the file are blanks of the text.
-            runs.append((re.sub(r"[\n\r\t]+", " ", text), style.look))
-
-    def _note(self, note: Any) -> str:
-        body = note.find(TEXT + "note-body")
-        runs: Runs = []
-        for paragraph in () if body is None else body.iter(TEXT + "p"):
-            runs += [(" ", 0), *self.runs(paragraph)]
-        if not plain_text(runs).strip():
-            return ""
-        prefix = "e" if note.get(TEXT + "note-class") == "endnote" else ""
-        key = f"{prefix}{len(self.notes) + 1}"
-        self.notes.append((key, runs))
-        return f"\ufffe{key}\uffff"
-
-
-NOTE_MARK = re.compile("\ufffe(e?\\d+)\uffff")
-"""A footnote's mark in text that is not yet literal; XML cannot hold these characters."""
 
 
 def plain(element: Any) -> str:

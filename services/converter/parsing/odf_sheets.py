@@ -14,6 +14,7 @@ from services.converter.parsing.cells import number_of, number_text
 from services.converter.parsing.embedded import list_files
 from services.converter.parsing.hidden import Unseen
 from services.converter.parsing.odf import CONTENT, TABLE, Styles, check, metadata, whole
+from services.converter.parsing.odf_grounds import WHITE, is_same
 from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import part
 from services.converter.parsing.result import Parse
@@ -215,7 +216,10 @@ class _Reader:
     def _kind(self, style: str) -> HiddenKind | None:
         """Why a cell in this style cannot be read; looked up once."""
         if style not in self._kinds:
-            self._kinds[style] = self._styles.hides("table-cell", style)
+            front, behind = self._styles.colours("table-cell", style)
+            same = bool(front) and is_same(front or "", behind or WHITE)
+            kind = self._styles.hides("table-cell", style)
+            self._kinds[style] = kind or ("background-colour" if same else None)
         return self._kinds[style]
 
     def _end_row(self) -> None:

@@ -8,7 +8,6 @@ from contracts.artifacts import Place
 from kernel.errors import Refusal
 from kernel.media import ODP
 from services.converter.parsing.archive import Archive
-from services.converter.parsing.literal import heading
 from services.converter.parsing.odf import (
     BOXES,
     CONTENT,
@@ -88,7 +87,8 @@ def _page(page: Any, number: int, writer: TextWriter, size: tuple[float, float] 
             writer.hidden.add("off-page", plain(shape))
         elif kind == "title":
             place = Place(page=number, box=box)
-            writer.out.block(f"# {heading(plain(shape))}" if plain(shape) else "", place)
+            title = writer.title_of(shape)
+            writer.out.block(f"# {title}" if title else "", place)
         else:
             writer.place = Place(page=number, box=box)
             writer.write([shape])

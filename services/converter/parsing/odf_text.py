@@ -17,7 +17,6 @@ from services.converter.parsing.odf import (
     BOXES,
     CONTENT,
     DRAW,
-    NOTE_MARK,
     OFFICE,
     SHAPES,
     STYLE,
@@ -25,15 +24,15 @@ from services.converter.parsing.odf import (
     TABLE,
     TEXT,
     XLINK,
-    Inline,
     Styles,
     check,
     is_far,
     metadata,
     plain,
-    squeezed,
     whole,
 )
+from services.converter.parsing.odf_grounds import Grounds
+from services.converter.parsing.odf_inline import NOTE_MARK, Inline, squeezed
 from services.converter.parsing.odf_objects import Objects
 from services.converter.parsing.office import part
 from services.converter.parsing.result import File, Parse
@@ -111,7 +110,7 @@ class TextWriter:
         self.styles = Styles(root, design)
         self.place: Place | None = None
         """Where all of it lies, if not each block in its own place (a shape of a slide)."""
-        self._inline = Inline(self.styles, self.hidden, objects)
+        self._inline = Inline(self.styles, Grounds(self.styles, design), self.hidden, objects)
         self._paths = Paths(root, _BLOCKS)
         self._numbers: dict[int, int] = {}
         self._most = most_depth
@@ -134,6 +133,11 @@ class TextWriter:
         for key, runs in self._inline.notes:
             self.out.block(f"[^{key}]: {self._marked(literal(runs, span))}")
 
+    def title_of(self, shape: Any) -> str:
+        """What is seen of a shape's text, as a heading."""
+        lines = (self._inline.text(one) for one in shape.iter(TEXT + "p", TEXT + "h"))
+        return self._marked(heading(" ".join(" ".join(filter(None, lines)).split())))
+
     def _block(self, element: Any, depth: int) -> None:
         match element.tag:
             case t if t == TEXT + "h":
@@ -142,7 +146,7 @@ class TextWriter:
                 self._title(element)
                 self._boxes(element, depth)
             case t if t == TEXT + "p":
-                runs = self._inline.runs(element, on_paint=self.place is not None)
+                runs = self._inline.runs(element)
                 self.out.block(self._quoted(element, self._literal(runs)), self._place_of(element))
                 self._boxes(element, depth)
             case t if t == TEXT + "list":
@@ -188,7 +192,7 @@ class TextWriter:
 
     def _heading(self, element: Any) -> None:
         level = whole(element.get(TEXT + "outline-level"), 1)
-        text = self._inline.text(element, on_paint=self.place is not None)
+        text = self._inline.text(element)
         if not text:
             return
         numbered = self.styles.is_outlined(element.get(TEXT + "style-name"))
@@ -307,7 +311,7 @@ class TextWriter:
         return texts
 
     def _cell(self, cell: Any) -> Runs:
-        parts = [self._inline.runs(p, on_paint=True) for p in cell.iter(TEXT + "p", TEXT + "h")]
+        parts = [self._inline.runs(p) for p in cell.iter(TEXT + "p", TEXT + "h")]
         runs: Runs = []
         for one in parts:
             if plain_text(one).strip():

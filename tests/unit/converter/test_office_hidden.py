@@ -18,7 +18,7 @@ from pptx.dml import color as pptx_color
 from pptx.enum.dml import MSO_THEME_COLOR
 from pptx.util import Inches, Pt
 
-from kernel.media import EML, ODS, ODT, PPTX, RTF, XLSX
+from kernel.media import EML, ODP, ODS, ODT, PPTX, RTF, XLSX
 from services.converter.parsing import parse
 from services.converter.settings import ParseOptions
 
@@ -275,6 +275,25 @@ SPAN = f'{PLAIN}<text:p><text:span text:style-name="X">{ORDER}</text:span></text
 STYLED = f'{PLAIN}<text:p text:style-name="X">{ORDER}</text:p>'
 
 
+STYLED_SPAN = f'<text:span text:style-name="X">{ORDER}</text:span>'
+WHITE_SPAN = looks("text", 'fo:color="#ffffff"')
+
+
+def named(name: str, family: str, properties: str, *, whole: bool = False) -> str:
+    """A style with these properties; `whole`: they are a whole element."""
+    inner = f"<style:{properties}>" if whole else f"<style:{properties}/>"
+    return f'<style:style style:name="{name}" style:family="{family}">{inner}</style:style>'
+
+
+def in_cell(text: str, style: str = "") -> str:
+    cell = (
+        f"<table:table-cell table:style-name='{style}'><text:p>{text}</text:p></table:table-cell>"
+    )
+    other = "<table:table-cell><text:p>a</text:p></table:table-cell>"
+    rows = f"<table:table-row>{other}</table:table-row><table:table-row>{cell}</table:table-row>"
+    return f"{PLAIN}<table:table>{rows}</table:table>"
+
+
 @pytest.mark.parametrize(
     ("body", "style", "kind"),
     [
@@ -284,6 +303,25 @@ STYLED = f'{PLAIN}<text:p text:style-name="X">{ORDER}</text:p>'
         (SPAN, looks("text", 'fo:color="#112233" fo:background-color="#112233"'),
          "background-colour"),
         (STYLED, looks("paragraph", 'fo:margin-left="-50cm"', "paragraph"), "off-page"),
+        (in_cell(STYLED_SPAN), WHITE_SPAN, "background-colour"),
+        (in_cell(STYLED_SPAN, "C"), looks("text", 'fo:color="#123456"')
+         + named("C", "table-cell", 'table-cell-properties fo:background-color="#123456"'),
+         "background-colour"),
+        (f'{PLAIN}<text:p text:style-name="C">{STYLED_SPAN}</text:p>',
+         looks("text", 'fo:color="#123456"')
+         + named("C", "paragraph", 'paragraph-properties fo:background-color="#123456"'),
+         "background-colour"),
+        (f'{PLAIN}<text:section text:style-name="C"><text:p>{STYLED_SPAN}</text:p></text:section>',
+         looks("text", 'fo:color="#123456"')
+         + named("C", "section", 'section-properties fo:background-color="#123456"'),
+         "background-colour"),
+        (f'{PLAIN}<text:p><draw:custom-shape draw:style-name="C"><text:p>{STYLED_SPAN}</text:p>'
+         "</draw:custom-shape></text:p>", looks("text", 'fo:color="#123456"')
+         + named("C", "graphic", 'graphic-properties draw:fill="solid" draw:fill-color="#123456"'),
+         "background-colour"),
+        (f'{PLAIN}<text:p text:style-name="C"><text:span text:style-name="X">{ORDER}</text:span>'
+         "</text:p>", looks("text", 'fo:background-color="#123456"')
+         + named("C", "paragraph", 'text-properties fo:color="#123456"'), "background-colour"),
         (f'{PLAIN}<text:section text:display="condition"><text:p>{ORDER}</text:p></text:section>',
          "", "invisible-style"),
         (f'{PLAIN}<text:p><text:hidden-paragraph text:is-hidden="true"/>{ORDER}</text:p>', "",
@@ -310,6 +348,17 @@ def test_what_an_opendocument_text_hides(tmp_path: Path, body: str, style: str, 
         (SPAN, looks("text", 'fo:color="#ffffff" fo:background-color="#112233"')),
         (SPAN, looks("text", 'fo:font-size="6pt"')), (SPAN, looks("text", 'fo:font-size="80%"')),
         (STYLED, looks("paragraph", 'fo:margin-left="-1cm"', "paragraph")),
+        (in_cell(STYLED_SPAN, "C"), WHITE_SPAN
+         + named("C", "table-cell", 'table-cell-properties fo:background-color="#123456"')),
+        (in_cell(STYLED_SPAN, "C"), WHITE_SPAN
+         + named("C", "table-cell", 'table-cell-properties><style:background-image '
+                 'xlink:href="a.png"/></style:table-cell-properties', whole=True)),
+        (f'{PLAIN}<text:p><draw:custom-shape draw:style-name="C"><text:p>{STYLED_SPAN}</text:p>'
+         "</draw:custom-shape></text:p>", WHITE_SPAN),
+        (f'{PLAIN}<text:p text:style-name="C"><text:span text:style-name="X">{ORDER}</text:span>'
+         "</text:p>", looks("text", 'fo:color="#000000"')
+         + named("C", "paragraph", 'text-properties fo:color="#ffffff"')),
+        (SPAN, looks("text", 'fo:color="#ffffff" style:use-window-font-color="true"')),
         (f'{PLAIN}<text:p><text:hidden-paragraph text:is-hidden="false"/>{ORDER}</text:p>', ""),
         (f'{PLAIN}<text:section text:display="condition" text:is-hidden="false"><text:p>{ORDER}'
          "</text:p></text:section>", ""),
@@ -317,6 +366,43 @@ def test_what_an_opendocument_text_hides(tmp_path: Path, body: str, style: str, 
 )  # fmt: skip
 def test_what_people_read_in_an_opendocument_text(tmp_path: Path, body: str, style: str) -> None:
     assert found(tmp_path, odf("text", body, style), ODT) == (True, set())
+
+
+def slide(*shapes: str, style: str = "P") -> str:
+    frame = (
+        '<draw:frame draw:style-name="N" svg:x="1cm" svg:y="1cm" svg:width="8cm" svg:height="2cm">'
+        "<draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
+    )
+    other = frame.replace('svg:y="1cm"', 'svg:y="9cm"').format("An ordinary line.")
+    order = frame.format(STYLED_SPAN)
+    return f'<draw:page draw:style-name="{style}">{"".join(shapes)}{order}{other}</draw:page>'
+
+
+_NONE = named("N", "graphic", 'graphic-properties draw:fill="none"')
+_DARK = named("D", "graphic", 'graphic-properties draw:fill="solid" draw:fill-color="#112233"')
+_DARK_PAGE = named(
+    "P", "drawing-page", 'drawing-page-properties draw:fill="solid" draw:fill-color="#112233"'
+)
+_RECTANGLE = (
+    '<draw:rect draw:style-name="D" svg:x="0cm" svg:y="{}cm" svg:width="9cm" svg:height="4cm"/>'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "style", "seen"),
+    [
+        (slide(), "", False), (slide(), _DARK_PAGE, True),
+        (slide(_RECTANGLE.format(0)), _DARK, True), (slide(_RECTANGLE.format(5)), _DARK, False),
+        (slide('<draw:frame svg:x="0cm" svg:y="0cm" svg:width="9cm" svg:height="9cm"><draw:image/>'
+               "</draw:frame>"), "", True),
+    ],
+)  # fmt: skip
+def test_white_text_of_an_opendocument_slide(
+    tmp_path: Path, body: str, style: str, *, seen: bool
+) -> None:
+    kinds = set() if seen else {"background-colour"}
+    styles = WHITE_SPAN + _NONE + style
+    assert found(tmp_path, odf("presentation", body, styles), ODP) == (seen, kinds)
 
 
 def test_cells_of_an_opendocument_sheet_in_the_colour_of_their_ground(tmp_path: Path) -> None:
