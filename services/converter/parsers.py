@@ -34,7 +34,7 @@ _REVISIONS = {
     PLAIN: "text-6",
     CSV: "csv-3",
     JSON: "json-3",
-    XLSX: "xlsx-8",
+    XLSX: "xlsx-9",
     XLS: "xls-5",
     PPTX: "pptx-5",
     ODT: "odt-7",

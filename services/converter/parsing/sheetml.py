@@ -25,6 +25,7 @@ _INDEXED = (
 """The first colours by number; from 8 on they come again."""
 _TEXT_PART = 3
 _MOST_LINKS = 50_000
+_MOST_AREAS = 500
 _TAG_BYTES = 512
 _CELLS_START = re.compile(rb"<(?:[\w.-]{1,64}:)?sheetData(?:\s[^<>]*)?(?<!/)>")
 _CELLS_END = re.compile(rb"</(?:[\w.-]{1,64}:)?sheetData\s*>")
@@ -58,7 +59,11 @@ class Tail:
     merged: list[Area] = field(default_factory=list)
     hidden_columns: list[tuple[int, int]] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
-    styled_tables: bool = False
+    painted: list[Area] = field(default_factory=list)
+    """Cells whose colours depend on what they hold."""
+
+    conditional: list[tuple[Area, int]] = field(default_factory=list)
+    """Cells with the number of a format that they have on a condition."""
     links: dict[tuple[int, int], str] = field(default_factory=dict)
     """Ids of relations by row and column."""
 
@@ -98,16 +103,22 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def strings(pieces: Iterable[bytes]) -> list[str]:
-    """The shared strings, without reading aids."""
+def strings(pieces: Iterable[bytes], doubt: Callable[[HiddenKind, str], None]) -> list[str]:
+    """The shared strings, without reading aids.
+
+    `doubt` gets the parts of strings that are as white as the paper, or specks: whether they can be
+    read depends on the cell.
+    """
     found: list[str] = []
-    state = _TextState()
+    state, runs = _TextState(), _Runs(doubt)
     parser = new_parser()
 
-    def start(name: str, _: dict[str, str]) -> None:
+    def start(name: str, attributes: dict[str, str]) -> None:
         state.start(_local(name))
+        runs.start(_local(name), attributes, len(state.parts))
 
     def end(name: str) -> None:
+        runs.end(_local(name), state.parts)
         if _local(name) == "si":
             found.append(state.take())
         else:
@@ -120,11 +131,35 @@ def strings(pieces: Iterable[bytes]) -> list[str]:
     return found
 
 
+class _Runs:
+    """Parts of strings that look otherwise than the cell; `doubt` as in `strings`."""
+
+    def __init__(self, doubt: Callable[[HiddenKind, str], None]) -> None:
+        self._doubt = doubt
+        self._kind: HiddenKind | None = None
+        self._first = 0
+
+    def start(self, name: str, attributes: dict[str, str], size: int) -> None:
+        """`size`: how many pieces of text there are so far."""
+        match name:
+            case "r":
+                self._kind, self._first = None, size
+            case "color" if _rgb(attributes) == _WHITE:
+                self._kind = "background-colour"
+            case "sz" if _number(attributes.get("val")) <= _TINY_POINTS:
+                self._kind = "zero-size"
+
+    def end(self, name: str, parts: list[str]) -> None:
+        if name == "r" and self._kind:
+            self._doubt(self._kind, "".join(parts[self._first :]))
+            self._kind = None
+
+
 class _TextState:
     """Text of `t` elements, without the phonetic ones."""
 
     def __init__(self) -> None:
-        self._parts: list[str] = []
+        self.parts: list[str] = []
         self._wanted = self._phonetic = False
         self._size = 0
 
@@ -139,19 +174,19 @@ class _TextState:
 
     def characters(self, text: str) -> None:
         if self._wanted and self._size < _MOST_TEXT:
-            self._parts.append(text)
+            self.parts.append(text)
             self._size += len(text)
 
     def take(self) -> str:
-        text = "".join(self._parts)
-        self._parts.clear()
+        text = "".join(self.parts)
+        self.parts.clear()
         self._size = 0
         return text
 
 
-def rows(pieces: Iterable[bytes]) -> Iterator[StoredRow]:
-    """The rows of a sheet in order, as far as they hold values."""
-    reader = _RowReader()
+def rows(pieces: Iterable[bytes], doubt: Callable[[HiddenKind, str], None]) -> Iterator[StoredRow]:
+    """The rows of a sheet in order, as far as they hold values; `doubt` as in `strings`."""
+    reader = _RowReader(doubt)
     parser = new_parser()
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
@@ -164,7 +199,8 @@ def rows(pieces: Iterable[bytes]) -> Iterator[StoredRow]:
 class _RowReader:
     """Handlers of the stream; called for every element, so they do little."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubt: Callable[[HiddenKind, str], None]) -> None:
+        self._runs = _Runs(doubt)
         self.ready: list[StoredRow] = []
         self._row = StoredRow(0, hidden=False)
         self._cell: Cell | None = None
@@ -181,6 +217,8 @@ class _RowReader:
                 self._wanted = self._cell is not None and not self._phonetic
             case "rPh":
                 self._phonetic = True
+            case "r" | "color" | "sz" as inner:
+                self._runs.start(inner, attributes, len(self._parts))
             case "row":
                 told = attributes.get("r", "")
                 self._number = int(told) if told.isdecimal() else self._number + 1
@@ -204,6 +242,8 @@ class _RowReader:
         match _local(name):
             case "v" | "t":
                 self._wanted = False
+            case "r":
+                self._runs.end("r", self._parts)
             case "c":
                 if self._cell is not None and self._parts:
                     self._cell.text = "".join(self._parts)
@@ -236,11 +276,17 @@ def area(reference: str) -> Area | None:
     return Area(top, left, bottom, right)
 
 
+def is_in(areas: Iterable[Area], row: int, column: int) -> bool:
+    """Whether a cell lies in one of them."""
+    return any(a.top <= row <= a.bottom and a.left <= column <= a.right for a in areas)
+
+
 def tail(pieces: Iterable[bytes]) -> Tail:
     """What has to be known of a sheet before its rows are read, though it stands behind them."""
     found = Tail()
     heads = {"oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"}
     parts: list[str] = []
+    of_rule: list[Area] = []
     parser = new_parser()
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -255,8 +301,8 @@ def tail(pieces: Iterable[bytes]) -> Tail:
                 _note_columns(found, attributes)
             case "hyperlink":
                 _note_link(found, attributes)
-            case "tablePart" | "conditionalFormatting":
-                found.styled_tables = True
+            case "conditionalFormatting" | "cfRule" as part:
+                _note_condition(found, part, attributes, of_rule)
 
     def end(name: str) -> None:
         if _local(name) in heads and parts:
@@ -268,6 +314,18 @@ def tail(pieces: Iterable[bytes]) -> Tail:
     for _ in feed(parser, _without_cells(pieces)):
         pass
     return found
+
+
+def _note_condition(
+    found: Tail, part: str, attributes: dict[str, str], of_rule: list[Area]
+) -> None:
+    """`of_rule`: the cells that are spoken of."""
+    number = attributes.get("dxfId", "")
+    if part == "conditionalFormatting":
+        of_rule[:] = filter(None, map(area, attributes.get("sqref", "").split()[:20]))
+        found.painted += of_rule if len(found.painted) < _MOST_AREAS else []
+    elif number.isdecimal() and len(found.conditional) < _MOST_AREAS:
+        found.conditional += [(one, int(number)) for one in of_rule]
 
 
 def _note_columns(found: Tail, attributes: dict[str, str]) -> None:
@@ -336,6 +394,8 @@ class Styles:
         fonts = [] if root is None else root.findall(f"{X}fonts/{X}font")
         fills = [] if root is None else root.findall(f"{X}fills/{X}fill")
         self._hides = [_hides(xf, fonts, fills) for xf in formats]
+        conditional = [] if root is None else root.findall(f"{X}dxfs/{X}dxf")
+        self._perhaps = [_hides_perhaps(dxf) for dxf in conditional]
 
     def show(self, style: int) -> Show:
         """The function that shows a number in this format."""
@@ -348,12 +408,29 @@ class Styles:
         """Why text in this format cannot be read, if it cannot."""
         return self._hides[style] if style < len(self._hides) else None
 
+    def perhaps_hides(self, conditional: int) -> HiddenKind | None:
+        """Why text cannot be read in a format that cells have on a condition."""
+        return self._perhaps[conditional] if conditional < len(self._perhaps) else None
+
     def hides_text(self, style: int) -> bool:
         """Whether the format's part for text shows nothing (`;;;`), or in white."""
-        code = self._codes[style] if style < len(self._codes) else ""
-        parts = re.sub(r"\\.", "x", _QUOTED.sub(lambda m: m[1] and "x", code)).split(";")
-        white = len(parts) > _TEXT_PART and "[white]" in parts[_TEXT_PART].lower()
-        return len(parts) == _TEXT_PART + 1 and (white or not parts[_TEXT_PART].strip())
+        return _shows_no_text(self._codes[style] if style < len(self._codes) else "")
+
+
+def _shows_no_text(code: str) -> bool:
+    parts = re.sub(r"\\.", "x", _QUOTED.sub(lambda m: m[1] and "x", code)).split(";")
+    white = len(parts) > _TEXT_PART and "[white]" in parts[_TEXT_PART].lower()
+    return len(parts) == _TEXT_PART + 1 and (white or not parts[_TEXT_PART].strip())
+
+
+def _hides_perhaps(dxf: Any) -> HiddenKind | None:
+    code, color = dxf.find(X + "numFmt"), dxf.find(f"{X}font/{X}color")
+    if code is not None and _shows_no_text((code.get("formatCode") or "")[:200]):
+        return "invisible-style"
+    front = None if color is None else _rgb(color)
+    ground = dxf.find(f"{X}fill/{X}patternFill/{X}bgColor")
+    behind = _WHITE if ground is None else _rgb(ground)
+    return "background-colour" if front and behind and _is_same(front, behind) else None
 
 
 def _format_codes(root: Any | None) -> dict[str, str]:
@@ -376,18 +453,22 @@ def _hides(xf: Any, fonts: list[Any], fills: list[Any]) -> HiddenKind | None:
     if size is not None and _number(size.get("val")) <= _TINY_POINTS:
         return "zero-size"
     color = font.find(X + "color")
-    front = None if color is None else _rgb(color)
-    if front is None or fill is None:
+    if color is None or fill is None:
         return None
-    behind = _WHITE
+    front, behind = _rgb(color), _WHITE
     if filled and pattern is not None:
         solid = pattern.get("patternType") == "solid"
         ground = pattern.find(X + "fgColor") if solid else None
+        if ground is not None and "theme" in ground.attrib and ground.attrib == color.attrib:
+            return "background-colour"
         behind = "" if ground is None else _rgb(ground) or ""
-    same = behind and all(
+    return "background-colour" if front and behind and _is_same(front, behind) else None
+
+
+def _is_same(front: str, behind: str) -> bool:
+    return all(
         abs(int(front[n : n + 2], 16) - int(behind[n : n + 2], 16)) < _SAME for n in (0, 2, 4)
     )
-    return "background-colour" if same else None
 
 
 def _rgb(color: Any) -> str | None:

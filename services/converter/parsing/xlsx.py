@@ -28,12 +28,14 @@ from services.converter.parsing.sheetml import (
     StoredRow,
     Styles,
     Tail,
+    area,
+    is_in,
     rows,
     strings,
     tail,
     value_of,
 )
-from services.converter.parsing.sheets import Row, column_name, sheet_heading, write_sheet
+from services.converter.parsing.sheets import Area, Row, column_name, sheet_heading, write_sheet
 from services.converter.parsing.table_text import is_value
 from services.converter.parsing.writer import Writer
 from services.converter.settings import ParseOptions
@@ -119,7 +121,8 @@ class _Book:
             part(archive, by_kind.get("styles", "xl/styles.xml")), from_1904=from_1904
         )
         shared = by_kind.get("sharedStrings", "xl/sharedStrings.xml")
-        self._shared = strings(archive.pieces(shared)) if shared in archive.names else []
+        pieces = archive.pieces(shared) if shared in archive.names else iter((b"<sst/>",))
+        self._shared = strings(pieces, self.hidden.add)
 
     def write(self) -> None:
         """Every sheet in the order of its tabs."""
@@ -153,7 +156,8 @@ class _Book:
             self.hidden.add("notes", _HEAD_CODES.sub(" ", head))
         for tip in filter(is_sentence, facts.tips):
             self.hidden.add("attribute", tip)
-        stored = rows(self._archive.pieces(target))
+        facts.painted += self._tables(target)
+        stored = rows(self._archive.pieces(target), self.hidden.add)
         if not visible:
             for row in stored:
                 self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
@@ -164,6 +168,14 @@ class _Book:
             signs = links.links if facts.links else None
             write_sheet(self.writer, name, seen, facts.merged, signs)
         self._beside(name, target, visible=visible, headed=self.writer.size > before)
+
+    def _tables(self, target: str) -> Iterator[Area]:
+        """Areas whose cells have the colours of a design."""
+        for relation in relations(self._archive, target):
+            table = side_part(self._archive, relation.target) if relation.kind == "table" else None
+            covered = None if table is None else area(table.get("ref") or "")
+            if covered:
+                yield covered
 
     def _beside(self, name: str, target: str, *, visible: bool, headed: bool = False) -> None:
         """What lies on a sheet and in none of its cells."""
@@ -177,6 +189,8 @@ class _Book:
             self.writer.block(block, place)
 
     def _visible(self, stored: Iterator[StoredRow], facts: Tail, links: "_Linked") -> Iterator[Row]:
+        told = ((one, self._styles.perhaps_hides(number)) for one, number in facts.conditional)
+        hiding = [(one, kind) for one, kind in told if kind]
         for row in stored:
             if row.hidden:
                 self.hidden.add("invisible-style", _joined(row.cells, self._shared, self._styles))
@@ -185,23 +199,33 @@ class _Book:
             for cell in row.cells:
                 text = value_of(cell, self._shared, self._styles).strip()
                 kind = self._kind(cell, text, facts)
+                if kind == "background-colour" and is_in(facts.painted, row.number, cell.column):
+                    self.hidden.add(kind, text)
+                    kind = None
                 if kind:
                     self.hidden.add(kind, text or cell.text)
                 elif text:
+                    perhaps = self._perhaps(row.number, cell.column, hiding)
+                    if perhaps:
+                        self.hidden.add(perhaps, text)
                     cells[cell.column] = links.text(row.number, cell.column, text)
             if cells:
                 yield Row(row.number, cells)
 
     def _kind(self, cell: Cell, text: str, facts: Tail) -> HiddenKind | None:
-        """Why a cell is not seen, if it is not. Colours are judged only where nothing paints."""
+        """Why a cell is not seen, if it is not."""
         if any(first <= cell.column <= last for first, last in facts.hidden_columns):
             return "invisible-style"
         if not text:
             return "invisible-style" if cell.kind == "n" and cell.text else None
         if cell.kind not in {"n", "b", "e"} and self._styles.hides_text(cell.style):
             return "invisible-style"
-        kind = self._styles.hides(cell.style)
-        return None if kind == "background-colour" and facts.styled_tables else kind
+        return self._styles.hides(cell.style)
+
+    @staticmethod
+    def _perhaps(row: int, column: int, hiding: list[tuple[Area, HiddenKind]]) -> HiddenKind | None:
+        """Why a cell may not be seen, on a condition."""
+        return next((kind for one, kind in hiding if is_in((one,), row, column)), None)
 
     def _side_parts(self, name: str, target: str) -> list[tuple[str, Place]]:
         """Markdown of the shapes and charts on a sheet; its comments are hidden."""

@@ -1,6 +1,7 @@
 """What of slides, sheets, OpenDocument, RTF and mails people do not see, and what they do."""
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import Any
 import openpyxl
 import pptx
 import pytest
+from openpyxl.formatting.rule import Rule
 from openpyxl.styles import Font, PatternFill
 from openpyxl.styles.colors import Color
+from openpyxl.styles.differential import DifferentialStyle
+from openpyxl.styles.numbers import NumberFormat
 from openpyxl.workbook.defined_name import DefinedName
 from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.table import Table
 from PIL import Image
 from pptx.dml import color as pptx_color
 from pptx.enum.dml import MSO_THEME_COLOR
@@ -218,6 +223,9 @@ def as_a_defined_name(made: Any, _: Any) -> None:
         (styled(font=Font(size=1)), "zero-size"),
         (styled(number_format='"";"";"";""'), "invisible-style"),
         (styled(number_format="General;General;General;[White]@"), "invisible-style"),
+        (styled(number_format=";;;"), "invisible-style"),
+        (styled(font=Font(color=Color(theme=4)), fill=PatternFill("solid", fgColor=Color(theme=4))),
+         "background-colour"),
         (in_a_flat_row, "invisible-style"), (as_a_prompt, "attribute"),
         (as_a_tip_of_a_link, "attribute"), (as_a_defined_name, "metadata"),
     ],
@@ -226,9 +234,82 @@ def test_what_a_sheet_hides(tmp_path: Path, fill: Callable[[Any, Any], None], ki
     assert found(tmp_path, book(fill), XLSX) == (False, {kind})
 
 
+def on_condition(look: DifferentialStyle, cells: str = "A1:B9") -> Callable[[Any, Any], None]:
+    def fill(_: Any, sheet: Any) -> None:
+        sheet["A3"] = ORDER
+        rule = Rule(type="expression", dxf=look, formula=["TRUE"])
+        sheet.conditional_formatting.add(cells, rule)
+
+    return fill
+
+
+def white_within(*cells: str) -> Callable[[Any, Any], None]:
+    """White text on a sheet that has a table in these cells."""
+
+    def fill(_: Any, sheet: Any) -> None:
+        sheet["D1"], sheet["D2"] = "Head", "a"
+        sheet["D3"] = ORDER
+        sheet["D3"].font = Font(color="FFFFFFFF")
+        sheet.add_table(Table(displayName="T", ref=cells[0]))
+
+    return fill
+
+
+def with_part(color: str, *, shared: bool) -> bytes:
+    """A workbook with a string whose second half has a colour of its own."""
+    parts = (
+        f"<r><t>An ordinary start. </t></r><r><rPr><color rgb='{color}'/></rPr><t>{ORDER}</t></r>"
+    )
+    cell = f'<c r="A3" t="inlineStr"><is>{parts}</is></c>'
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book(styled()))) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                other = '<c r="A3" t="s"><v>0</v></c>' if shared else cell
+                content = re.sub(rb'<c r="A3".*?</c>', other.encode(), content)
+            new.writestr(name, content)
+        new.writestr("xl/sharedStrings.xml", f'<sst xmlns="{space}"><si>{parts}</si></sst>')
+    return out.getvalue()
+
+
+_EMPTY_FORMAT = NumberFormat(numFmtId=190, formatCode=";;;")
+
+
+@pytest.mark.parametrize(
+    ("fill", "kind"),
+    [
+        (on_condition(DifferentialStyle(numFmt=_EMPTY_FORMAT)), "invisible-style"),
+        (on_condition(DifferentialStyle(font=Font(color="FFFFFFFF"))), "background-colour"),
+        (white_within("D1:D3"), "background-colour"),
+    ],
+)  # fmt: skip
+def test_cells_that_a_condition_or_a_design_may_hide_stay_and_are_told(
+    tmp_path: Path, fill: Callable[[Any, Any], None], kind: str
+) -> None:
+    assert found(tmp_path, book(fill), XLSX) == (True, {kind})
+
+
+def test_white_cells_beside_a_table_are_hidden(tmp_path: Path) -> None:
+    assert found(tmp_path, book(white_within("A1:B2")), XLSX) == (False, {"background-colour"})
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_white_parts_of_a_string_are_told(tmp_path: Path, *, shared: bool) -> None:
+    white, dark = (with_part(color, shared=shared) for color in ("FFFFFFFF", "FF112233"))
+    assert found(tmp_path, white, XLSX) == (True, {"background-colour"})
+    assert found(tmp_path, dark, XLSX) == (True, set())
+
+
 @pytest.mark.parametrize(
     "fill",
     [
+        on_condition(DifferentialStyle(font=Font(color="FFFFFFFF")), "C1:D9"),
+        on_condition(DifferentialStyle(font=Font(color="FFFF0000"))),
+        on_condition(DifferentialStyle(numFmt=NumberFormat(numFmtId=190, formatCode="0.0"))),
+        on_condition(DifferentialStyle(
+            font=Font(color="FFFFFFFF"), fill=PatternFill(bgColor="FF112233"))),
         styled(font=Font(color="FFFFFFFF"), fill=solid("FF112233")), styled(font=Font(size=6)),
         styled(number_format='0;-0;0;@" a"'), styled(number_format="[Red]0;[Blue]0;0;@"),
         styled(font=Font(color="FF112233"), fill=solid("FFAABBCC")),
