@@ -1,7 +1,7 @@
 """Signs that no phrase can name: reading direction, invisible characters, hidden markup, spam."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -176,6 +176,8 @@ class Quotes:
         self._text = text
         self._fences = self._fenced()
         self._starts = [start for start, _ in self._fences]
+        self._read: tuple[int, int] = (0, 0)
+        self._marked: list[Span] = []
 
     def _fenced(self) -> list[Span]:
         spans: list[Span] = []
@@ -201,15 +203,19 @@ class Quotes:
         first = self._text.rfind("\n", max(0, start - _LINE), start) + 1
         if re.match(r" {0,3}>", self._text[first : first + 4]):
             return True
-        after = self._text.find("\n", end, end + _LINE)
-        return self._marked(
-            max(first, start - _LINE), after if after >= 0 else end + _LINE, start, end
-        )
+        if start - first > _LINE:  # begins at the same place for all that is near
+            first = start - _LINE - start % _LINE
+        after = self._text.find("\n", end, first + 3 * _LINE)
+        spans = self._in_marks(first, after if after >= 0 else first + 3 * _LINE)
+        at = bisect_left(spans, (start, 0)) - 1
+        return at >= 0 and end < spans[at][1]
 
-    def _marked(self, low: int, high: int, start: int, end: int) -> bool:
-        return any(
-            m.start() < start and end < m.end() for m in self._MARKS.finditer(self._text, low, high)
-        )
+    def _in_marks(self, low: int, high: int) -> list[Span]:
+        """What stands between quotation marks in a line, or in a part of a long one."""
+        if self._read != (low, high):
+            self._read = low, high
+            self._marked = [m.span() for m in self._MARKS.finditer(self._text, low, high)]
+        return self._marked
 
 
 _LINK = re.compile(r"https?://[^\s)>\]\"']{4,300}|www\.[^\s)>\]\"']{4,300}")

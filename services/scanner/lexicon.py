@@ -23,9 +23,9 @@ STEM = 4
 """Letters by which a word that goes on is looked up."""
 
 _TAGS = 400  # characters that markup between the words of a phrase may take
-_FLOOD = 1_000  # anchors in one text; more than any prose of a window has
-_CONTEXT = 750  # characters before an anchor that decide whether a phrase ends there
-_AGAIN = 16  # times that an anchor is followed up behind the same words
+_FLOOD = 8_000  # pairs of first words and anchors in one text; prose of a window has 2,000
+_BEFORE, _AFTER = 750, 250  # characters around an anchor that decide whether a phrase is there
+_AGAIN = 50  # times that an anchor is followed up between the same words
 _REMEMBERED = 60_000  # words whose meaning is kept, twice
 _LONGEST = 40  # letters of such a word
 
@@ -203,16 +203,25 @@ class Lexicon(Generic[P]):
         return {word: code(word) | _TELLS * (word in telling) for word in words}
 
     def inside(self, text: str) -> list[P]:
-        """The phrases whose anchors are in a text without gaps between its words."""
+        """The phrases with an anchor and an opening in a text without gaps between its words."""
         if self._anywhere is None:
-            rows: dict[str, set[int]] = {}
+            rows: dict[str, list[str]] = {}
             for word, entry in self._entries.items():
-                numbers = {number for tries in entry.tries.values() for _, number in tries}
-                if numbers:
-                    rows.setdefault(word.rstrip("*"), set()).update(numbers)
+                if entry.tries or entry.opens:
+                    rows.setdefault(word.rstrip("*"), []).append(word)
             self._anywhere = _automaton(rows)
-        found: set[int] = set().union(*(numbers for _, numbers in self._anywhere.iter(text)))
-        return [self._phrases[number] for number in sorted(found)]
+        words = {word for _, found in self._anywhere.iter(text) for word in found}
+        return [self._phrases[number] for number in sorted(self._together(words))]
+
+    def _together(self, words: Collection[str]) -> set[int]:
+        """The phrases whose anchor and opening are among the words."""
+        return {
+            number
+            for word in words
+            for opening, tries in self._entries[word].tries.items()
+            if opening in words
+            for _, number in tries
+        }
 
 
 _OPENS, _ANCHORS, _TELLS = 1, 2, 4
@@ -450,8 +459,6 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
 
     kind = codes >> _FLAGS
     anchors = (codes & _ANCHORS).nonzero()[0]
-    if len(anchors) > _FLOOD:
-        anchors = anchors[_fresh(text, starts[anchors].tolist())]
     limits = starts[anchors]
     lows = limits - kinds.reach[kind[anchors]]
     after = np.append(kind[1:], 0)
@@ -466,6 +473,9 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
     places = starts[openings]
     firsts = places.searchsorted(lows)
     counts = openings.searchsorted(anchors, "right") - firsts
+    if counts.sum() > _FLOOD:
+        fresh = np.array(_fresh(text, starts[anchors].tolist()))
+        anchors, limits, firsts, counts = (a[fresh] for a in (anchors, limits, firsts, counts))
     for low in range(0, len(anchors), _STEP):
         part = slice(low, low + _STEP)
         rows, columns = _pairs(firsts[part], counts[part])
@@ -491,11 +501,11 @@ def _pairs(firsts: "Numbers", counts: "Numbers") -> tuple["Numbers", "Numbers"]:
 
 
 def _fresh(text: str, places: Sequence[int]) -> list[bool]:
-    """Of each word: is it worth a look? In a flood the same stands behind the same words."""
+    """Of each word: is it worth a look? In a flood the same stands between the same words."""
     contexts: Counter[str] = Counter()
-    fresh = [True] * _FLOOD
-    for at in places[_FLOOD:]:
-        context = text[max(0, at - _CONTEXT) : at + _LONGEST]
+    fresh = []
+    for at in places:
+        context = text[max(0, at - _BEFORE) : at + _AFTER]
         contexts[context] += 1
         fresh.append(contexts[context] <= _AGAIN)
     return fresh

@@ -40,7 +40,7 @@ class Origin(Sequence[int]):
     """Where each character of a text came from: runs of neighbours, few for a whole window.
 
     Run `i` holds the characters from `starts[i]` on; they came from `sources[i]` and the places
-    after it, or, where `steps[i]` is 0, all from that one.
+    after it, or, where `steps[i]` is -1, before it, or, where it is 0, all from that one.
     """
 
     __slots__ = ("_length", "_sources", "_starts", "_steps")
@@ -59,15 +59,17 @@ class Origin(Sequence[int]):
             self._steps.append(step)
             self._length += length
 
-    def extend(self, other: "Origin", start: int, end: int) -> None:
-        """Append the places of `other[start:end]`."""
+    def extend(self, other: "Origin", start: int, end: int, *, backwards: bool = False) -> None:
+        """Append the places of `other[start:end]`, the last one first if `backwards`."""
         run = max(0, bisect_right(other._starts, start) - 1)
         last = bisect_left(other._starts, end)
-        for i in range(run, last):
+        for i in reversed(range(run, last)) if backwards else range(run, last):
             low = max(start, other._starts[i])
             high = min(end, other._starts[i + 1] if i + 1 < last else end)
             step = other._steps[i]
-            self.add(other._sources[i] + (low - other._starts[i]) * step, high - low, step)
+            first = high - 1 if backwards else low
+            source = other._sources[i] + (first - other._starts[i]) * step
+            self.add(source, high - low, -step if backwards else step)
 
     def through(self, other: "Origin") -> "Origin":
         """Where the places that this one names came from, by `other`."""
@@ -77,7 +79,8 @@ class Origin(Sequence[int]):
             self._starts, ends, self._sources, self._steps, strict=True
         ):
             if step:
-                found.extend(other, source, source + end - start)
+                low = min(source, source + (end - start - 1) * step)
+                found.extend(other, low, low + end - start, backwards=step < 0)
             else:
                 found.add(other[source], end - start, 0)
         return found
@@ -150,8 +153,7 @@ class Mapped:
             start, end = match.span()
             parts += (self.text[at:start], match.group()[::-1])
             origin.extend(self.origin, at, start)
-            for i in range(end - 1, start - 1, -1):
-                origin.add(self.origin[i], 1)
+            origin.extend(self.origin, start, end, backwards=True)
             at = end
         parts.append(self.text[at:])
         origin.extend(self.origin, at, len(self.text))
