@@ -149,7 +149,7 @@ def _windows(text: str, ruleset: Ruleset, *, strange: bool = True) -> Iterator[H
 
 def _window_hits(raw: Mapped, ruleset: Ruleset, *, strange: bool) -> Iterator[Hit]:
     lexicon = ruleset.phrases
-    view = unescaped(fold(raw.text, raw.origin[0]))
+    view = unescaped(fold(raw.text, int(raw.origin[0])))
     look = lexicon.look(view.text)
     yield from _phrases(view, look.phrases, ruleset)
     yield from _expressions(view, look.signs, ruleset)

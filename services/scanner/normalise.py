@@ -2,10 +2,9 @@
 
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,128 +35,62 @@ Place = tuple[int, int]
 """First and last character of something, the last one excluded."""
 
 
-class Origin(Sequence[int]):
-    """Where each character of a text came from: runs of neighbours, few for a whole window.
-
-    Run `i` holds the characters from `starts[i]` on; they came from `sources[i]` and the places
-    after it, or, where `steps[i]` is -1, before it, or, where it is 0, all from that one.
-    """
-
-    __slots__ = ("_length", "_sources", "_starts", "_steps")
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._sources: list[int] = []
-        self._steps: list[int] = []
-        self._length = 0
-
-    def add(self, source: int, length: int, step: int = 1) -> None:
-        """Append `length` characters that came from `source` on."""
-        if length > 0:
-            self._starts.append(self._length)
-            self._sources.append(source)
-            self._steps.append(step)
-            self._length += length
-
-    def extend(self, other: "Origin", start: int, end: int, *, backwards: bool = False) -> None:
-        """Append the places of `other[start:end]`, the last one first if `backwards`."""
-        run = max(0, bisect_right(other._starts, start) - 1)
-        last = bisect_left(other._starts, end)
-        for i in reversed(range(run, last)) if backwards else range(run, last):
-            low = max(start, other._starts[i])
-            high = min(end, other._starts[i + 1] if i + 1 < last else end)
-            step = other._steps[i]
-            first = high - 1 if backwards else low
-            source = other._sources[i] + (first - other._starts[i]) * step
-            self.add(source, high - low, -step if backwards else step)
-
-    def through(self, other: "Origin") -> "Origin":
-        """Where the places that this one names came from, by `other`."""
-        found = Origin()
-        ends = [*self._starts[1:], self._length][: len(self._starts)]
-        for start, end, source, step in zip(
-            self._starts, ends, self._sources, self._steps, strict=True
-        ):
-            if step:
-                low = min(source, source + (end - start - 1) * step)
-                found.extend(other, low, low + end - start, backwards=step < 0)
-            else:
-                found.add(other[source], end - start, 0)
-        return found
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Origin": ...
-    def __getitem__(self, index: int | slice) -> "int | Origin":
-        if isinstance(index, slice):
-            start, end, _ = index.indices(self._length)
-            part = Origin()
-            part.extend(self, start, end)
-            return part
-        if not 0 <= index < self._length:
-            raise IndexError(index)
-        i = bisect_right(self._starts, index) - 1
-        return self._sources[i] + (index - self._starts[i]) * self._steps[i]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mapped:
     """A text and, for each of its characters, the index of the character it came from."""
 
     text: str
-    origin: Origin
+    origin: "NDArray[np.intp]"
 
     @classmethod
     def of(cls, text: str, offset: int = 0) -> "Mapped":
         """`text` as it stands, at `offset` of its source."""
-        origin = Origin()
-        origin.add(offset, len(text))
-        return cls(text, origin)
+        import numpy as np
+
+        return cls(text, np.arange(offset, offset + len(text)))
 
     def span(self, start: int, end: int) -> Place:
         """Where `text[start:end]` lies in the source, as a half-open span; not for empty spans."""
-        first, last = self.origin[start], self.origin[end - 1]
+        first, last = int(self.origin[start]), int(self.origin[end - 1])
         return min(first, last), max(first, last) + 1
 
     def cut(self, start: int, end: int) -> "Mapped":
         """The part `text[start:end]`, still mapped to the same source."""
         return Mapped(self.text[start:end], self.origin[start:end])
 
-    def replace(self, pattern: re.Pattern[str], with_: str | Callable[[str], str]) -> "Mapped":
-        """As `re.sub`; what is put in is mapped to the start of what it replaces."""
-        parts: list[str] = []
-        origin = Origin()
-        at = 0
-        for match in pattern.finditer(self.text):
-            start, end = match.span()
-            new = with_ if isinstance(with_, str) else with_(match.group())
-            parts += (self.text[at:start], new)
-            origin.extend(self.origin, at, start)
-            if new:
-                origin.add(self.origin[start], len(new), 0)
-            at = end
-        parts.append(self.text[at:])
-        origin.extend(self.origin, at, len(self.text))
-        return Mapped("".join(parts), origin)
+    def replace(self, pattern: re.Pattern[str], with_: str) -> "Mapped":
+        """As `re.sub`; what is put in is mapped to the start of what it replaces.
+
+        `pattern` matches no empty strings, and `with_` names no groups.
+        """
+        spans = [match.span() for match in pattern.finditer(self.text)]
+        if not spans:
+            return self
+        return Mapped(pattern.sub(with_, self.text), self._instead(spans, len(with_)))
+
+    def _instead(self, spans: Sequence[Place], length: int) -> "NDArray[np.intp]":
+        """The origins where so many characters stand instead of each span."""
+        import numpy as np
+
+        starts, ends = np.array(spans).T
+        within = np.zeros(len(self.text) + 1, np.int8)
+        within[starts] += 1
+        within[ends] -= 1
+        times = 1 - within[:-1].cumsum(dtype=np.int8)
+        times[starts] = length
+        return self.origin.repeat(times)
 
     def turned(self, pattern: re.Pattern[str]) -> "Mapped":
         """Every match of `pattern` backwards, each character with its own place."""
         parts: list[str] = []
-        origin = Origin()
+        origin = self.origin.copy()
         at = 0
         for match in pattern.finditer(self.text):
             start, end = match.span()
             parts += (self.text[at:start], match.group()[::-1])
-            origin.extend(self.origin, at, start)
-            origin.extend(self.origin, start, end, backwards=True)
+            origin[start:end] = self.origin[start:end][::-1]
             at = end
-        parts.append(self.text[at:])
-        origin.extend(self.origin, at, len(self.text))
-        return Mapped("".join(parts), origin)
+        return Mapped("".join((*parts, self.text[at:])), origin)
 
     def translate(self, table: Mapping[int, str]) -> "Mapped":
         """Each character replaced by one other character; by code point."""
@@ -235,22 +168,29 @@ def fold(text: str, offset: int = 0) -> Mapped:
     if text.isascii():
         return Mapped.of(text.lower().translate(_regular), offset)
     folded = _regular.fold(text)
-    at = folded.find(_IRREGULAR)
-    if at < 0:
+    if _IRREGULAR not in folded:
         return Mapped.of(folded, offset)
-    pieces: list[str] = []
-    origin = Origin()
-    done = 0
-    while at >= 0:
+    return _with_irregular(text, folded, offset)
+
+
+def _with_irregular(text: str, folded: str, offset: int) -> Mapped:
+    """The folded copy with what stands for the characters that do not become exactly one."""
+    import numpy as np
+
+    shown, *others = folded.split(_IRREGULAR)
+    pieces = [shown]
+    places: list[int] = []
+    lengths: list[int] = []
+    at = len(shown)
+    for other in others:
         instead = _folds[ord(text[at])]
-        pieces += (folded[done:at], instead)
-        origin.add(offset + done, at - done)
-        origin.add(offset + at, len(instead), 0)
-        done = at + 1
-        at = folded.find(_IRREGULAR, done)
-    pieces.append(folded[done:])
-    origin.add(offset + done, len(text) - done)
-    return Mapped("".join(pieces), origin)
+        pieces += (instead, other)
+        places.append(at)
+        lengths.append(len(instead))
+        at += 1 + len(other)
+    times = np.ones(len(text), np.intp)
+    times[places] = lengths
+    return Mapped("".join(pieces), np.arange(offset, offset + len(text)).repeat(times))
 
 
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
@@ -264,7 +204,7 @@ def unescaped(view: Mapped) -> Mapped:
 def refold(view: Mapped) -> Mapped:
     """`view` folded, mapped to the source of `view`."""
     folded = fold(view.text)
-    return Mapped(folded.text, folded.origin.through(view.origin))
+    return Mapped(folded.text, view.origin[folded.origin])
 
 
 def regions(text: str, pattern: re.Pattern[str], margin: int = _MARGIN) -> Iterator[Place]:

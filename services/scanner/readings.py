@@ -349,7 +349,7 @@ def signals() -> dict[str, tuple[str, ...]]:
 
 
 def _enciphered(raw: Mapped, view: Mapped, places: Places) -> Iterator[Reading]:
-    first = raw.origin[0] if raw.text else 0
+    first = int(raw.origin[0]) if raw.text else 0
     for name, found in places.items():
         spans = [(low - first, high - first) for low, high in (view.span(*p) for p in found)]
         for low, high in around(sorted(spans), len(raw.text)):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.scanner.normalise import Mapped, Origin, fold, refold, unescaped
+from services.scanner.normalise import Mapped, fold, refold, unescaped
 from services.scanner.readings import Reading, readings, squeezed
 from services.scanner.ruleset import default_ruleset
 
@@ -54,21 +54,17 @@ def test_every_reading_stays_inside_its_source(text: str) -> None:
         assert all(0 <= at < len(text) for at in other.origin)
 
 
-PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.sampled_from([0, 1])))
-
-
-@given(PIECES, st.data())
-def test_a_map_cut_or_joined_is_the_list_that_it_stands_for(
-    pieces: list[tuple[int, int, int]], data: st.DataObject
-) -> None:
-    origin, plain = Origin(), []
-    for source, length, step in pieces:
-        origin.add(source, length, step)
-        plain += [source + i * step for i in range(length)]
-    assert list(origin) == plain
-    low = data.draw(st.integers(0, len(plain)))
-    high = data.draw(st.integers(low, len(plain)))
-    assert list(origin[low:high]) == plain[low:high]
+@given(ODD, st.sampled_from(["", "-", "<>"]))
+def test_what_is_put_in_comes_from_the_beginning_of_what_it_replaces(text: str, new: str) -> None:
+    view = Mapped.of(text, 7).replace(re.compile(r"[a-z]|\d+"), new)
+    wanted: list[tuple[str, int]] = []
+    at = 0
+    for match in re.finditer(r"[a-z]|\d+", text):
+        wanted += [(text[i], 7 + i) for i in range(at, match.start())]
+        wanted += [(character, 7 + match.start()) for character in new]
+        at = match.end()
+    wanted += [(text[i], 7 + i) for i in range(at, len(text))]
+    assert [*zip(view.text, view.origin.tolist(), strict=True)] == wanted
 
 
 @given(ODD)
