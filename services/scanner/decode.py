@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from services.scanner.normalise import (
+    STRANGE_RUN,
     ZERO_WIDTH,
     Mapped,
     Place,
@@ -83,7 +84,7 @@ def decoded(text: str, *, strange: bool = True) -> Iterator[Decoded]:
     The last one has no text if something was left undecoded: too deep, or too much.
     """
     budget = _Budget(MAX_BYTES + len(text))
-    yield from _layers(text, MAX_DEPTH, budget)
+    yield from _layers(text, MAX_DEPTH, budget, strange=strange)
     if strange and has_strange_characters(text):
         # What is between the letters of an encoded run would cut it into pieces.
         for low, high in strange_regions(text, _SHORT_PIECE):
@@ -104,8 +105,8 @@ class _Budget:
         return self.left >= 0
 
 
-def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
-    for scheme, span in _places(text):
+def _layers(text: str, depth: int, budget: _Budget, *, strange: bool = True) -> Iterator[Decoded]:
+    for scheme, span in _places(text, strange=strange):
         name = (scheme.name,)
         try:
             for plain in _plain(scheme, text[slice(*span)]):
@@ -121,25 +122,31 @@ def _layers(text: str, depth: int, budget: _Budget) -> Iterator[Decoded]:
             yield Decoded(span, None, True, name)
 
 
-def _places(text: str) -> Iterator[tuple[Scheme, Place]]:
+def _places(text: str, *, strange: bool) -> Iterator[tuple[Scheme, Place]]:
     """Where `text` may hold which encoding."""
     shape = text.encode("ascii", "replace")
     marked = shape.translate(_AS_RUNS)
     for span in _runs(text, marked):
-        low, high = span
-        if not _WORDY.fullmatch(text, low, high):
+        if not _WORDY.fullmatch(text, *span):
             yield _BASE64, span
-            for scheme in _IN_RUNS:
-                for inner in _found(scheme.pattern, text, low, high):
-                    yield scheme, inner
+            yield from _within(text, span, _IN_RUNS)
     yield from _grouped(text, _group_places(shape, marked))
-    gates = _open_gates(text)
+    if strange and has_strange_characters(text):
+        for run in STRANGE_RUN.finditer(text):
+            yield from _within(text, run.span(), _UNSEEN)
+    gates = _open_gates(text, shape)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
         for span in (
             regions(text, scheme.pattern, scheme.margin)
             if scheme.margin
             else _found(scheme.pattern, text)
         ):
+            yield scheme, span
+
+
+def _within(text: str, place: Place, schemes: Sequence[Scheme]) -> Iterator[tuple[Scheme, Place]]:
+    for scheme in schemes:
+        for span in _found(scheme.pattern, text, *place):
             yield scheme, span
 
 
@@ -234,17 +241,18 @@ def _grouped(text: str, places: Sequence[Place]) -> Iterator[tuple[Scheme, Place
                     yield scheme, match.span()
 
 
-def _open_gates(text: str) -> frozenset[Gate]:
+def _open_gates(text: str, shape: bytes) -> frozenset[Gate]:
     """What kinds of encodings `text` may hold at all: most texts hold none."""
+    rot47 = _ROT47_WORD in text or ("@" in text and any(word in text for word in _ROT47_WORDS))
     gates: dict[Gate, bool] = {
-        "strange": has_strange_characters(text),
         "percent": "%" in text,
         "ampersand": "&" in text,
         "equals": "=" in text,
         "escape": "\\" in text,
         "code-points": "U+" in text,
-        "rare": "~>" in text or any(word in text for word in _ROT47_WORDS),
-        "morse": "._." in text or any(sign in text for sign in _MORSE_SIGNS),
+        "rare": "~>" in text or rot47,
+        "morse": _MORSE_RUN in shape.translate(_AS_MORSE)
+        and ("._." in text or any(sign in text for sign in _MORSE_SIGNS)),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
 
@@ -452,6 +460,8 @@ _MORSE_LETTERS = (
     "a.- b-... c-.-. d-.. e. f..-. g--. h.... i.. j.--- k-.- l.-.. m-- n-. o--- p.--. q--.- r.-."
     " s... t- u..- v...- w.-- x-..- y-.-- z--.."
 )
+_AS_MORSE = bytes(109 if chr(c) in ".-_/ ?" else 32 for c in range(256))
+_MORSE_RUN = b"m" * 28  # fourteen signs with gaps, in bytes as `_AS_MORSE` shows them
 _MORSE_SIGNS = (" .. ", " -. ", " .-. ", " --- ")
 
 
@@ -462,7 +472,7 @@ def _morse(found: str) -> Iterator[str]:
 
 
 # Words that give an order away, in ROT47, without their first letters, which may be capitals.
-_ROT47_WORDS = ("8?@C6", "DECF4E:@?", "C6G:@FD", ":DC682C5", "C@>AE")
+_ROT47_WORD, *_ROT47_WORDS = (":DC682C5", "8?@C6", "DECF4E:@?", "C6G:@FD", "C@>AE")
 _B64 = r"[A-Za-z0-9+/_-]"
 # What joins the pieces of one run: the end of a line and the marks of the next, or quotation marks.
 _JOIN = r"(?:[ \t]*\r?\n[ \t>#|*]*|[\"'][ \t,+.&\\]{0,4}(?:\r?\n[ \t>#|*]*)?[\"'])"
@@ -521,13 +531,29 @@ _GROUPED = (
         _base64,
     ),
 )
+_UNSEEN = (  # of characters that `STRANGE_RUN` has
+    _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
+    _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
+    _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
+)
 SCHEMES: tuple[Scheme, ...] = (
     _scheme("rare", "ascii85", r"<~[!-uz\s]{10,2000}~>", _ascii85),
-    Scheme("rot47", "rare", re.compile("|".join(map(re.escape, _ROT47_WORDS))), _rot47, margin=160),
+    Scheme(
+        "rot47",
+        "rare",
+        re.compile("|".join(map(re.escape, (*_ROT47_WORDS, _ROT47_WORD)))),
+        _rot47,
+        margin=160,
+    ),
     _scheme(
         "morse", "morse", r"(?<![.·•−–_-])(?:[.·•−–_-]{1,6}(?:[ ]{1,3}/?[ ]{0,2}|/)){14,}+", _morse
     ),
-    _scheme("code-points", "code-points", r"(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){8,}+", _escapes),
+    _scheme(
+        "code-points",
+        "code-points",
+        r"U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+(?:U\+[0-9a-fA-F]{4,6}[\s,]{0,2}+){7,}+",
+        _escapes,
+    ),
     _scheme(
         "escape",
         "escapes",
@@ -536,9 +562,6 @@ SCHEMES: tuple[Scheme, ...] = (
         60,
     ),
     _scheme("percent", "escapes", rf"%u{_HEX}{{4}}", _escapes, 60),
-    _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
-    _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
-    _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),
     _scheme("percent", "url", r"%[0-9A-Fa-f]{2}", _url, 60),
     _scheme(
         "ampersand",
@@ -548,5 +571,5 @@ SCHEMES: tuple[Scheme, ...] = (
         _entities,
         60,
     ),
-    _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|\r?\n)", _quoted_printable, 60),
+    _scheme("equals", "quoted-printable", r"=(?:[0-9A-F]{2}|(?<!==)\r?\n)", _quoted_printable, 60),
 )

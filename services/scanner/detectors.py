@@ -10,7 +10,7 @@ from services.scanner.identifiers import (
     invisible_in_code,
     lookalikes_in_code,
 )
-from services.scanner.normalise import LETTER, ZERO_WIDTH
+from services.scanner.normalise import FILLERS, LETTER, STRANGE, ZERO_WIDTH
 from services.scanner.readings import LATIN_LOOKALIKES
 
 Span = tuple[int, int]
@@ -314,10 +314,13 @@ MIXED: dict[str | None, Callable[[str, Sequence[Span]], Iterator[Span]]] = {
 }
 """Those that read the words of more than one script, which are found once."""
 
-STRANGE = frozenset(DETECTORS) - {
+NEAR_STRANGE = frozenset(DETECTORS) - {
     "invisible-in-code", "repeated-lines", "link-density", "stuffed-words", "shouting",
 }  # fmt: skip
 """Those that have work only where there are invisible characters or marks of direction."""
+
+NEEDS = dict.fromkeys(NEAR_STRANGE, STRANGE) | {"invisible-in-code": STRANGE | FILLERS}
+"""The traits of a text one of which a detector needs."""
 
 
 def inside(spans: Sequence[Span], start: int, end: int) -> bool:

@@ -7,15 +7,18 @@ from itertools import islice
 
 from contracts.events import Severity
 from services.scanner.decode import Decoded, decoded
-from services.scanner.detectors import DETECTORS, MIXED, NEARBY, STRANGE
+from services.scanner.detectors import DETECTORS, MIXED, NEAR_STRANGE, NEARBY, NEEDS
 from services.scanner.identifiers import mixed_words
 from services.scanner.normalise import (
+    ALL_TRAITS,
+    OTHERS,
+    STRANGE,
     Mapped,
     Place,
     around,
     fold,
-    has_strange_characters,
     strange_regions,
+    traits,
     unescaped,
 )
 from services.scanner.readings import Reading, readings, squeezed
@@ -59,17 +62,21 @@ class Hit:
 
 def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     """Everything that the rules of visible text find, in no order; some of it more than once."""
-    strange = list(strange_regions(text, NEARBY)) if has_strange_characters(text) else []
-    mixed = [*mixed_words(text)]
+    odd = traits(text)
+    strange = list(strange_regions(text, NEARBY)) if odd & STRANGE else []
+    mixed = [*mixed_words(text)] if odd & OTHERS else []
     for rule in ruleset.detectors:
         if rule.detector in MIXED:
             found = islice(MIXED[rule.detector](text, mixed), MAX_HITS)
             yield from (Hit(rule, rule.severity, *span) for span in found)
             continue
-        places = strange if rule.detector in STRANGE else [(0, len(text))]
-        spans = islice(_detected(rule.detector or "", text, places), MAX_HITS)
+        name = rule.detector or ""
+        if name in NEEDS and not odd & NEEDS[name]:
+            continue
+        places = strange if name in NEAR_STRANGE else [(0, len(text))]
+        spans = islice(_detected(name, text, places), MAX_HITS)
         yield from (Hit(rule, rule.severity, *span) for span in spans)
-    yield from _windows(text, ruleset, strange=bool(strange))
+    yield from _windows(text, ruleset, odd)
     for passage in decoded(text, strange=bool(strange)):
         yield from _decoded_hits(passage, text, ruleset)
 
@@ -135,25 +142,25 @@ def _unveiled(hit: Hit, ruleset: Ruleset) -> Iterator[Hit]:
     yield replace(hit, severity=severity)
 
 
-def _windows(text: str, ruleset: Ruleset, *, strange: bool = True) -> Iterator[Hit]:
+def _windows(text: str, ruleset: Ruleset, odd: int = ALL_TRAITS) -> Iterator[Hit]:
     """Phrases and expressions in `text`, piece by piece, so that no step takes long."""
     for low in range(0, len(text), WINDOW):
         first = max(0, low - BEFORE)
         raw = Mapped.of(text[first : low + WINDOW + OVERLAP], first)
         seen: set[tuple[str, int]] = set()
-        for hit in _window_hits(raw, ruleset, strange=strange):
+        for hit in _window_hits(raw, ruleset, odd):
             if low <= hit.start < low + WINDOW and (hit.rule.id, hit.start) not in seen:
                 seen.add((hit.rule.id, hit.start))
                 yield hit
 
 
-def _window_hits(raw: Mapped, ruleset: Ruleset, *, strange: bool) -> Iterator[Hit]:
+def _window_hits(raw: Mapped, ruleset: Ruleset, odd: int) -> Iterator[Hit]:
     lexicon = ruleset.phrases
     view = unescaped(fold(raw.text, int(raw.origin[0])))
     look = lexicon.look(view.text)
     yield from _phrases(view, look.phrases, ruleset)
     yield from _expressions(view, look.signs, ruleset)
-    for reading in readings(raw, view, look.signals, lexicon.knows, strange=strange):
+    for reading in readings(raw, view, look.signals, lexicon.knows, odd):
         yield from _reading_hits(reading, ruleset)
     for word in squeezed(view):
         yield from _squeezed(word, ruleset)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -226,9 +227,45 @@ def around(spans: Iterable[Place], size: int, margin: int = _MARGIN) -> Iterator
         yield start, end
 
 
-_STRANGE = re.compile(
-    r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+_UNSEEN = (
+    r"\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
+    r"\U000e0000-\U000e01ef"
 )
+_STRANGE = re.compile(f"[{_UNSEEN}]")
+STRANGE_RUN = re.compile(f"[{_UNSEEN}]+")
+"""Characters that have no shape of their own, or steer the reading direction."""
+
+OTHER_LETTERS = r"\u0370-\u058f\u13a0-\u13f5\u2c80-\u2cff\ua4d0-\ua4ff"
+"""Those of alphabets that have twins of Latin letters."""
+
+TURNED_LETTERS = "ɐɔǝɟƃɥᴉɾʞɯɹʇʌʍʎⱯƎᴚ"
+STRANGE, FILLERS, OTHERS, TURNED = 1, 2, 4, 8
+ALL_TRAITS = STRANGE | FILLERS | OTHERS | TURNED
+
+
+@cache
+def _trait_table() -> "NDArray[np.uint8]":
+    import numpy as np
+
+    table = np.zeros(0x110000, np.uint8)
+    kinds = {
+        STRANGE: _UNSEEN, FILLERS: _HANGUL_FILLERS, OTHERS: OTHER_LETTERS, TURNED: TURNED_LETTERS
+    }  # fmt: skip
+    every = "".join(map(chr, range(128, len(table))))
+    for trait, characters in kinds.items():
+        for match in re.finditer(f"[{characters}]+", every):
+            table[128 + match.start() : 128 + match.end()] |= trait
+    return table
+
+
+def traits(text: str) -> int:
+    """Which of the four kinds of characters above are in a text: most texts need no look at any."""
+    if text.isascii():
+        return 0
+    import numpy as np
+
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return int(np.bitwise_or.reduce(_trait_table()[codes]))
 
 
 def strange_regions(text: str, margin: int) -> Iterator[Place]:
@@ -238,4 +275,4 @@ def strange_regions(text: str, margin: int) -> Iterator[Place]:
 
 def has_strange_characters(text: str) -> bool:
     """Is anything in it that has no shape of its own, or steers the reading direction?"""
-    return not text.isascii() and _STRANGE.search(text) is not None
+    return bool(traits(text) & STRANGE)

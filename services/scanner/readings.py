@@ -6,14 +6,20 @@ from functools import cache
 from typing import NamedTuple
 
 from services.scanner.normalise import (
+    ALL_TRAITS,
+    OTHER_LETTERS,
+    OTHERS,
+    STRANGE,
+    TURNED,
+    TURNED_LETTERS,
     ZERO_WIDTH,
     Mapped,
     Place,
     around,
     fold,
-    has_strange_characters,
     refold,
     regions,
+    traits,
 )
 
 Knows = Callable[[str], bool]
@@ -72,9 +78,8 @@ _FROM_LEET = tuple(map(_table, _LEET_TABLES))
 
 _CYRILLIC = r"\u0400-\u052f"
 _RARE = r"ԁԛԝһӏԍѵѡҽӡԑ\u13a0-\u13f5\u2c80-\u2cff\ua4d0-\ua4ff"
-_OTHER = r"\u0370-\u058f\u13a0-\u13f5\u2c80-\u2cff\ua4d0-\ua4ff"
 # Each begins with what is rare in the text that it is for.
-_MIXED_IN_LATIN = re.compile(rf"[{_OTHER}](?:(?=[a-z])|(?<=[a-z].)|(?<=[{_RARE}]))")
+_MIXED_IN_LATIN = re.compile(rf"[{OTHER_LETTERS}](?:(?=[a-z])|(?<=[a-z].)|(?<=[{_RARE}]))")
 _MIXED_IN_CYRILLIC = re.compile(
     rf"[a-z\u0370-\u03ff{_RARE}](?:(?=[{_CYRILLIC}])|(?<=[{_CYRILLIC}].)|(?<=[{_RARE}]))"
 )
@@ -120,7 +125,7 @@ _BIDI_RUN = re.compile(r"(?<=[\u202d\u202e])[^\u202a-\u202e\n]{2,400}")
 
 
 def readings(
-    raw: Mapped, view: Mapped, places: Places, knows: Knows, *, strange: bool = True
+    raw: Mapped, view: Mapped, places: Places, knows: Knows, odd: int = ALL_TRAITS
 ) -> Iterator[Reading]:
     """Other readings of a text.
 
@@ -128,22 +133,23 @@ def readings(
         raw: the text as it is.
         view: its folded copy.
         places: where enciphered words stand in `view`, by the names that `signals()` has.
-        strange: whether there may be characters without a shape in it.
+        odd: what `traits()` the text may have.
         knows: tells words that rules speak of; a place is read only if it hides one.
     """
     for other in _letters(view, knows):
         yield Reading(other)
     for other in _marks(view, knows):
         yield Reading(other)
-    for other in _raw_readings(raw, strange=strange):
+    for other in _raw_readings(raw, strange=bool(odd & STRANGE)):
         yield Reading(other)
-    yield from _upside_down(raw)
+    if odd & TURNED:
+        yield from _upside_down(raw)
     yield from _enciphered(raw, view, places)
 
 
 def _letters(view: Mapped, knows: Knows) -> Iterator[Mapped]:
     text = view.text
-    if not text.isascii():
+    if traits(text) & OTHERS:
         few = text.count("e") + text.count("a") < text.count("е") + text.count("а")
         mixed = _MIXED_IN_CYRILLIC if few else _MIXED_IN_LATIN
         tables = (_TO_LATIN, *_TO_CYRILLIC)
@@ -267,7 +273,7 @@ def _spaced(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 
 def _raw_readings(raw: Mapped, *, strange: bool) -> Iterator[Mapped]:
-    if strange and has_strange_characters(raw.text):
+    if strange and traits(raw.text) & STRANGE:
         for low, high in regions(raw.text, _INVISIBLE):
             yield refold(raw.cut(low, high).replace(_INVISIBLE, " "))
         for low, high in regions(raw.text, _BIDI_RUN):
@@ -285,17 +291,16 @@ _TURNED = _table(
         " Ɒq ᴚr ⊥t ┴t ʁr ᴧv ⅄y 69 96 bq dp pd qb un nu"
     )
 )
-_TURNED_LETTER = re.compile(r"[ɐɔǝɟƃɥᴉɾʞɯɹʇʌʍʎⱯƎᴚ]")
+_TURNED_LETTER = re.compile(f"[{TURNED_LETTERS}]")
 _LINES = re.compile(r"[^\n]+")
 _RUNS = re.compile(r"[^\W_]{3,}")
 
 
 def _upside_down(raw: Mapped) -> Iterator[Reading]:
-    if not raw.text.isascii():
-        for low, high in regions(raw.text, _TURNED_LETTER):
-            turned = raw.cut(low, high).translate(_TURNED)
-            yield Reading(refold(turned.turned(_LINES)), "upside-down")
-            yield Reading(refold(turned), "upside-down")
+    for low, high in regions(raw.text, _TURNED_LETTER):
+        turned = raw.cut(low, high).translate(_TURNED)
+        yield Reading(refold(turned.turned(_LINES)), "upside-down")
+        yield Reading(refold(turned), "upside-down")
 
 
 _ALPHABETS = {
