@@ -48,7 +48,7 @@ _BY_DOCLING = {
     EPUB: f"{_HTML}+epub-2",
     EML: f"{_HTML}+mail-5",
     MSG: f"{_HTML}+mail-6",
-    DOCX: "docx-7",
+    DOCX: "docx-8",
 }
 HEURISTIC_REVISION = 10
 _MODELS_REVISION = 4

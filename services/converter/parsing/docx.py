@@ -49,6 +49,7 @@ from services.converter.parsing.wordml import (
     notes,
     parse_xml,
     plain_styles,
+    take_alt_texts,
     text_of,
     value,
 )
@@ -65,6 +66,8 @@ _NEEDED = re.compile(
 )
 """Parts that hold text, or without which it would be another."""
 
+_BESIDE = frozenset({"header", "footer", "comments"})
+_BESIDE_NAME = re.compile(r"word/(?:comments\w*|(?:header|footer)\d*)\.xml")
 _DAMAGE = (etree.LxmlError, KeyError, ValueError, AttributeError, IndexError, TypeError)
 _TICKS = "☐☑☒ \t\n\xa0"
 _ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}[.)]) ")
@@ -100,7 +103,7 @@ def parse_docx(path: Path, options: ParseOptions) -> Parse:
         known, footnotes = Styles(styles), dict[str, str]()
         hidden = [*said, *taken]
         for name in ("footnote", "endnote"):
-            beside = part(archive, f"word/{name}s.xml")
+            beside = part(archive, _named(archive, f"{name}s"))
             if beside is not None:
                 name_symbols(beside)
                 hidden += open_wrappers(beside)
@@ -198,18 +201,29 @@ def _paragraph_of(text: Any) -> Any:
     return next(text.iterancestors(W + "p"))
 
 
+def _named(archive: Archive, kind: str) -> str:
+    """The part of notes, whatever its name."""
+    told = (one.target for one in relations(archive, _DOCUMENT) if one.kind == kind)
+    return next((name for name in told if name in archive.names), f"word/{kind}.xml")
+
+
 def _side_parts(archive: Archive) -> list[HiddenText]:
-    """Comments; and heads and feet, which repeat on every page and are not part of the text."""
+    """Comments; and heads and feet, which repeat on every page and are not part of the text.
+
+    By their content: the part may have any name.
+    """
     hidden: list[HiddenText] = []
+    related = {r.target for r in relations(archive, _DOCUMENT) if r.kind in _BESIDE}
     for name in sorted(archive.names):
-        if re.fullmatch(r"word/comments\w*\.xml", name):
-            root = side_part(archive, name)
-            found = () if root is None else root
-            hidden += [HiddenText(kind="comment", text=t) for c in found if (t := text_of(c))]
-        elif re.fullmatch(r"word/(header|footer)\d*\.xml", name):
-            root = side_part(archive, name)
-            text = "" if root is None else text_of(root)
+        root = side_part(archive, name) if name in related or _BESIDE_NAME.fullmatch(name) else None
+        if root is None:
+            continue
+        if root.tag.endswith("}comments"):
+            hidden += [HiddenText(kind="comment", text=t) for c in root if (t := text_of(c))]
+        elif root.tag.endswith(("}hdr", "}ftr")):
+            text = text_of(root)
             hidden += [HiddenText(kind="notes", text=text)] if text else []
+        take_alt_texts(root, hidden)
     return hidden
 
 

@@ -1,6 +1,7 @@
 """What every module about WordprocessingML needs: texts, values and styles."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from services.converter.parsing.looks import names_quotation
@@ -12,10 +13,15 @@ GROUNDS = {W + "p": "pPr", W + "tc": "tcPr", W + "tr": "trPr", W + "tbl": "tblPr
 
 def text_of(element: Any) -> str:
     """All text below, tabs and breaks as blanks."""
+    return raw_text(element).strip()
+
+
+def raw_text(element: Any) -> str:
+    """The same with the blanks at its edges."""
     parts: list[str] = []
     for node in element.iter(W + "t", W + "delText", W + "tab", W + "br", W + "p", W + "cr"):
         parts.append(node.text or "" if node.tag in {W + "t", W + "delText"} else " ")
-    return re.sub(r"\s+", " ", "".join(parts)).strip()
+    return re.sub(r"\s+", " ", "".join(parts))
 
 
 class Styles:
@@ -26,7 +32,7 @@ class Styles:
             {} if root is None else {s.get(W + "styleId"): s for s in root.iter(W + "style")}
         )
         self._told: dict[tuple[str, str], Any | None] = {}
-        self._shades: dict[Any, bool] = {}
+        self._shades: dict[Any, tuple[bool, Any | None]] = {}
 
     def told(self, own: Any | None, name: str, *style_ids: str | None) -> Any | None:
         """A property of a run: by its `own` ones, else by the first of the styles that has it."""
@@ -58,24 +64,47 @@ class Styles:
         return found
 
     def shaded(self, element: Any) -> bool:
-        """Whether a paragraph, cell, row or table may have a dark ground; looked up once."""
+        """Whether a paragraph, cell, row or table has a ground of its own; looked up once."""
+        return self._ground(element)[0]
+
+    def shade(self, element: Any) -> Any | None:
+        """Its shading; None where it has none, or a design of tables tells it for each cell."""
+        return self._ground(element)[1]
+
+    def _ground(self, element: Any) -> tuple[bool, Any | None]:
         if element not in self._shades:
-            found = element.find(W + GROUNDS[element.tag])
-            self._shades[element] = found is not None and (
-                found.find(W + "shd") is not None or found.find(W + "tblStyle") is not None
-            )
+            properties = element.find(W + GROUNDS[element.tag])
+            shade = None if properties is None else properties.find(W + "shd")
+            if shade is None and element.tag == W + "p":
+                shade = self._shade_of_style(value(properties, "pStyle"))
+            by_design = shade is None and self._paints(value(properties, "tblStyle"))
+            self._shades[element] = paints(shade) or by_design, shade
         return self._shades[element]
 
-    def is_quote(self, style_id: str | None) -> bool:
-        """Whether a paragraph in this style is a quotation."""
+    def _shade_of_style(self, style_id: str | None) -> Any | None:
+        for style in self._line(style_id):
+            shade = style.find(f"{W}pPr/{W}shd")
+            if shade is not None:
+                return shade
+        return None
+
+    def _line(self, style_id: str | None) -> Iterator[Any]:
+        """A style and those that it is based on."""
         seen: set[str] = set()
         while style_id and style_id in self._styles and style_id not in seen:
             seen.add(style_id)
-            style = self._styles[style_id]
-            if names_quotation(value(style, "name") or ""):
-                return True
-            style_id = value(style, "basedOn")
-        return False
+            yield self._styles[style_id]
+            style_id = value(self._styles[style_id], "basedOn")
+
+    def _paints(self, style_id: str | None) -> bool:
+        """Whether a design of tables has grounds of its own; one that is not there may."""
+        if not style_id or style_id not in self._styles:
+            return bool(style_id)
+        return any(any(map(paints, style.iter(W + "shd"))) for style in self._line(style_id))
+
+    def is_quote(self, style_id: str | None) -> bool:
+        """Whether a paragraph in this style is a quotation."""
+        return any(names_quotation(value(style, "name") or "") for style in self._line(style_id))
 
     def is_contents(self, style_id: str | None) -> bool:
         """A line of a table of contents: Word keeps this style's name in every language."""
@@ -89,6 +118,16 @@ def value(parent: Any | None, name: str) -> str | None:
     """The attribute `w:val` of a child, None if there is none."""
     child = None if parent is None else parent.find(W + name)
     return None if child is None else child.get(W + "val")
+
+
+def paints(shade: Any | None) -> bool:
+    """Whether a shading has a colour: `auto` without a pattern is that of what lies below."""
+    if shade is None:
+        return False
+    plain = (shade.get(W + "val") or "clear") in {"clear", "nil"}
+    return (
+        not plain or bool(shade.get(W + "themeFill")) or shade.get(W + "fill") not in {None, "auto"}
+    )
 
 
 def is_on(toggle: Any | None) -> bool:

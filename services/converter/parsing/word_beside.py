@@ -15,6 +15,7 @@ _MOST_SAID, _MOST_LETTERS = 2000, 20_000
 _TOLD = (
     ("bookmarkStart", "name"), ("hyperlink", "tooltip"), ("alias", "val"), ("tag", "val"),
     ("helpText", "val"), ("statusText", "val"), ("tblCaption", "val"), ("tblDescription", "val"),
+    ("listItem", "displayText"), ("listItem", "value"), ("listEntry", "val"), ("default", "val"),
 )  # fmt: skip
 _FIELDS = re.compile(
     r"\s*(?:PAGE|NUMPAGES|TOC|HYPERLINK|REF|PAGEREF|NOTEREF|SEQ|DATE|TIME|STYLEREF|INDEX|XE|TC"

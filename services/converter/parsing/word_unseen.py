@@ -5,11 +5,21 @@ from typing import Any
 
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
-from services.converter.parsing.word_base import GROUNDS, Styles, W, is_on, text_of, value
+from services.converter.parsing.word_base import (
+    GROUNDS,
+    Styles,
+    W,
+    is_on,
+    paints,
+    text_of,
+    value,
+)
 
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _VML = "{urn:schemas-microsoft-com:vml}"
+_WPS = "{http://schemas.microsoft.com/office/word/2010/wordprocessingShape}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 _TINY_HALF_POINTS = 4
 _NARROWEST = 5
@@ -66,6 +76,17 @@ class UnseenRuns:
             return "invisible-style"
         return self._unreadable(run, own, ids)
 
+    def doubt(self, run: Any, style_id: str | None) -> HiddenKind | None:
+        """Why a run that is shown may not be seen: it is pale, and nobody knows on what."""
+        own = run.find(W + "rPr")
+        ids = value(own, "rStyle"), style_id
+        front = _front(self._styles.told(own, "color", *ids))
+        if front is None or min(front) < _PALE:
+            return None
+        if any(paints(self._styles.told(own, name, *ids)) for name in ("highlight", "shd")):
+            return None
+        return "background-colour" if self._ground(run)[0] is None else None
+
     def _unreadable(
         self, run: Any, own: Any | None, ids: tuple[str | None, ...]
     ) -> HiddenKind | None:
@@ -73,9 +94,9 @@ class UnseenRuns:
         mark = self._styles.told(own, "highlight", *ids)
         shade = self._styles.told(own, "shd", *ids)
         behind = _HIGHLIGHTS.get(mark.get(W + "val") or "") if mark is not None else None
-        if behind is None and shade is not None:
-            behind = _rgb(shade.get(W + "fill"))
-        painted = mark is not None or shade is not None
+        if behind is None:
+            behind = _shade(shade)
+        painted = mark is not None or paints(shade)
         front = _front(color)
         if front is None:
             # Letters of no colour are black; on a dark ground programs make them white, but under
@@ -92,13 +113,34 @@ class UnseenRuns:
         """The colour behind a run, None if it is not known; and whether there is one at all."""
         for outer in run.iterancestors():
             if outer.tag == W + "txbxContent":
-                return None, True
+                return _filling(outer), True
             if outer.tag in GROUNDS and self._styles.shaded(outer):
-                properties = outer.find(W + GROUNDS[outer.tag])
-                shade = properties.find(W + "shd")
-                return (None if shade is None else _rgb(shade.get(W + "fill"))), True
+                return _shade(self._styles.shade(outer)), True
         page = outer.find(W + "background")
         return (None if page is None else _rgb(page.get(W + "color"))), page is not None
+
+
+def _shade(shade: Any | None) -> Rgb | None:
+    """The colour of a shading, None if it is not known."""
+    if shade is None:
+        return None
+    return _rgb(shade.get(W + ("color" if shade.get(W + "val") == "solid" else "fill")))
+
+
+def _filling(content: Any) -> Rgb | None:
+    """The colour of a text box; not known if it lets shine through what lies below."""
+    shape = next(content.iterancestors(_WPS + "wsp"), None)
+    if shape is not None:
+        properties = shape.find(_WPS + "spPr")
+        told = None if properties is None else properties.find(f"{_A}solidFill/{_A}srgbClr")
+        return None if told is None or len(told) else _rgb(told.get("val"))
+    shape = next(content.iterancestors(_VML + "shape", _VML + "rect", _VML + "roundrect"), None)
+    if shape is None or shape.find(_VML + "fill") is not None:
+        return None
+    if (shape.get("filled") or "t") not in {"t", "true"}:
+        return None
+    told = (shape.get("fillcolor") or "white").partition(" ")[0]
+    return _WHITE if told == "white" else _rgb(told.removeprefix("#"))
 
 
 def _apart(pair: tuple[int, int]) -> int:

@@ -14,6 +14,8 @@ from services.converter.parsing.wordml import W, text_of
 _ALWAYS = frozenset(W + name for name in ("ins", "moveTo", "smartTag", "customXml", "dir", "bdo"))
 _PROPERTIES = frozenset(W + name for name in ("rPr", "trPr", "tcPr", "numPr", "pPr", "sectPr"))
 _TOLD = frozenset({W + "smartTagPr", W + "customXmlPr"})
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_DRAWN = (W + "drawing", W + "pict", W + "object")
 _MOST_COLUMNS = 1000
 _SAFE = "!#$%&'*+,/:;=?@[]~"
 """Of an address; what would end it in Markdown, or a cell, is written as a number."""
@@ -33,7 +35,7 @@ def open_wrappers(root: Any) -> list[HiddenText]:
     but those within a line of text outside of tables, and boxes to tick that docling reads. Rows
     that were deleted go, and are returned.
     """
-    hidden = _take_deleted_rows(root)
+    hidden = [*_take_deleted_rows(root), *_choose(root)]
     for wrapper in list(root.iter(*_ALWAYS)):
         parent = wrapper.getparent()
         if parent is not None and parent.tag not in _PROPERTIES:
@@ -47,6 +49,26 @@ def open_wrappers(root: Any) -> list[HiddenText]:
         inside = not in_line or _in_table(control)
         if content is not None and inside and ticks.isdisjoint(control.iter(_TICK)):
             _open(control, content)
+    return hidden
+
+
+def _choose(root: Any) -> list[HiddenText]:
+    """Of what is written twice, for newer and older programs, the newer: docling passes over it,
+    but for drawings. What the other says is returned where it says something else."""
+    hidden: list[HiddenText] = []
+    for both in list(root.iter(_MC + "AlternateContent")):
+        newer, older = both.find(_MC + "Choice"), both.find(_MC + "Fallback")
+        if both.getparent() is None or newer is None:
+            continue
+        texts = ["" if one is None else text_of(one) for one in (newer, older)]
+        if texts[1] and texts[0] != texts[1]:
+            hidden.append(HiddenText(kind="attribute", text=texts[1]))
+        if next(both.iter(*_DRAWN), None) is None:
+            for child in list(newer):
+                both.addprevious(child)
+            both.getparent().remove(both)
+        elif texts[1] and texts[0] != texts[1]:
+            both.remove(older)
     return hidden
 
 

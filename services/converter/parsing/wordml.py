@@ -15,7 +15,7 @@ from services.converter.parsing.archive import Damaged
 from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import QUOTED, look_of, signed
 from services.converter.parsing.marks import unmarked
-from services.converter.parsing.word_base import Styles, W, is_on, text_of, value
+from services.converter.parsing.word_base import Styles, W, is_on, raw_text, text_of, value
 from services.converter.parsing.word_unseen import UnseenRuns, run_text, take_blocks
 
 __all__ = ["Styles", "W", "text_of", "value"]
@@ -105,9 +105,8 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
     _fill_fields(root)
     _take_revisions(root, hidden)
     take_blocks(root, hidden)
-    _take_alt_texts(root, hidden)
-    unseen = UnseenRuns(styles)
-    pieces: list[tuple[HiddenKind, str]] = []
+    take_alt_texts(root, hidden)
+    unseen = _Unseen(styles, hidden)
     for paragraph in list(root.iter(W + "p")):
         style_id = value(paragraph.find(W + "pPr"), "pStyle")
         if styles.is_contents(style_id):
@@ -116,13 +115,8 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
         styled = not in_code(paragraph)
         struck: list[Any] = []
         for run in list(paragraph.iter(W + "r")):
-            kind = unseen.of(run, style_id)
-            if kind:
-                pieces.append((kind, run_text(run)))
-                _remove(run)
+            if unseen.takes(run, style_id):
                 continue
-            # Hidden runs one after the other are one text.
-            _keep_all(hidden, pieces)
             if _is_struck(run, style_id, styles):
                 struck += list(run.iter(W + "t"))
             else:
@@ -133,7 +127,7 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
             _note_reference(run, footnotes)
             _plain(run.find(W + "rPr"))
         _mark_struck(struck)
-        _keep_all(hidden, pieces)
+        unseen.close()
         properties = paragraph.find(W + "pPr")
         if properties is None:
             # Docling looks for it once a run, and would go through all of them where it is missing.
@@ -144,6 +138,35 @@ def clean_part(root: Any, styles: Styles, footnotes: Collection[str] = ()) -> li
             _quote(paragraph)
         _join_runs(paragraph)
     return hidden
+
+
+class _Unseen:
+    """Hidden runs one after the other are one text; and so are those that are doubtful."""
+
+    def __init__(self, styles: Styles, hidden: list[HiddenText]) -> None:
+        self._runs, self._hidden = UnseenRuns(styles), hidden
+        self._taken: list[tuple[HiddenKind, str]] = []
+        self._doubted: list[tuple[HiddenKind, str]] = []
+
+    def takes(self, run: Any, style_id: str | None) -> bool:
+        """Whether a run is hidden: then it is taken out."""
+        kind = self._runs.of(run, style_id)
+        if kind:
+            self._taken.append((kind, run_text(run)))
+            _remove(run)
+            return True
+        _keep_all(self._hidden, self._taken)
+        doubt, text = self._runs.doubt(run, style_id), run_text(run)
+        if doubt:
+            self._doubted.append((doubt, text))
+        elif self._doubted and text.strip():
+            _keep_all(self._hidden, self._doubted)
+        return False
+
+    def close(self) -> None:
+        """The end of a paragraph."""
+        _keep_all(self._hidden, self._taken)
+        _keep_all(self._hidden, self._doubted)
 
 
 def _keep(hidden: list[HiddenText], kind: HiddenKind, text: str) -> None:
@@ -165,10 +188,30 @@ def _remove(element: Any) -> None:
 
 
 def _take_revisions(root: Any, hidden: list[HiddenText]) -> None:
-    for element in list(root.iter(W + "del", W + "moveFrom")):
-        if element.getparent() is not None and element.getparent().tag != W + "rPr":
-            _keep(hidden, "tracked-change", text_of(element))
-            _remove(element)
+    """Deletions one after the other are one text, over the ends of paragraphs too."""
+    revisions = (W + "del", W + "moveFrom")
+    if next(root.iter(*revisions), None) is None:
+        return
+    pieces: list[str] = []
+    taken: list[Any] = []
+    for element in root.iter(*revisions, W + "t", W + "p"):
+        if element.tag == W + "p":
+            pieces += [" "] if pieces else []
+        elif element.tag == W + "t":
+            if element.text and next(element.iterancestors(*revisions), None) is None:
+                _keep(hidden, "tracked-change", _squeezed(pieces))
+                pieces.clear()
+        elif element.getparent() is not None and element.getparent().tag != W + "rPr":
+            within = next(element.iterancestors(*revisions), None) is not None
+            pieces += [] if within else [raw_text(element)]
+            taken.append(element)
+    _keep(hidden, "tracked-change", _squeezed(pieces))
+    for element in taken:
+        _remove(element)
+
+
+def _squeezed(pieces: list[str]) -> str:
+    return re.sub(r"\s+", " ", "".join(pieces))
 
 
 def _fill_fields(root: Any) -> None:
@@ -191,10 +234,10 @@ def _fill_fields(root: Any) -> None:
             etree.SubElement(run, W + "t").text = text
 
 
-def _take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
-    for properties in root.iter(_WP + "docPr"):
-        for name in ("descr", "title"):
-            _keep(hidden, "alt-text", properties.get(name) or "")
+def take_alt_texts(root: Any, hidden: list[HiddenText]) -> None:
+    """What is told of pictures and shapes, old ones (`alt`) too."""
+    for told in dict.fromkeys(map(str, root.xpath("//@descr | //@title | //@alt"))):
+        _keep(hidden, "alt-text", told)
 
 
 def _is_struck(run: Any, style_id: str | None, styles: Styles) -> bool:

@@ -16,6 +16,7 @@ _SPACES = " ".join(
         "w": f"{_OPEN}/wordprocessingml/2006/main", "v": "urn:schemas-microsoft-com:vml",
         "wp": f"{_OPEN}/drawingml/2006/wordprocessingDrawing", "a": f"{_OPEN}/drawingml/2006/main",
         "wps": "http://schemas.microsoft.com/office/word/2010/wordprocessingShape",
+        "mc": f"{_OPEN}/markup-compatibility/2006",
         "w14": "http://schemas.microsoft.com/office/word/2010/wordml",
     }.items()
 )  # fmt: skip
@@ -66,28 +67,51 @@ def paragraph(properties: str, runs: str = run("")) -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr>{runs}</w:p>"
 
 
-def table(cell: str, runs: str = run(""), row: str = "") -> str:
+DESIGNS = (
+    '<w:style w:type="table" w:styleId="Grid"><w:name w:val="Grid"/><w:tblPr/></w:style>'
+    '<w:style w:type="table" w:styleId="Dark"><w:name w:val="Dark"/>'
+    '<w:tblStylePr w:type="firstRow">'
+    '<w:tcPr><w:shd w:val="clear" w:fill="112233"/></w:tcPr></w:tblStylePr></w:style>'
+    '<w:style w:type="paragraph" w:styleId="Banner"><w:name w:val="Banner"/><w:pPr>'
+    '<w:shd w:val="clear" w:fill="112233"/></w:pPr></w:style>'
+)
+
+
+def twice(newer: str, older: str) -> str:
+    """For newer programs, and for older ones."""
     return (
-        f"<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid><w:tr><w:trPr>{row}</w:trPr><w:tc>"
+        f'<mc:AlternateContent><mc:Choice Requires="wps">{newer}</mc:Choice>'
+        f"<mc:Fallback>{older}</mc:Fallback></mc:AlternateContent>"
+    )
+
+
+def table(cell: str, runs: str = run(""), row: str = "", style: str = "") -> str:
+    design = f'<w:tblStyle w:val="{style}"/>' if style else ""
+    return (
+        f"<w:tbl><w:tblPr>{design}</w:tblPr><w:tblGrid><w:gridCol/></w:tblGrid><w:tr><w:trPr>{row}</w:trPr><w:tc>"
         f"<w:tcPr>{cell}</w:tcPr><w:p>{runs}</w:p></w:tc></w:tr><w:tr><w:tc><w:tcPr/><w:p><w:r>"
         "<w:t>a</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
     )
 
 
-def box(style: str) -> str:
+def box(style: str, look: str = "", runs: str = run("")) -> str:
     return (
-        f'<w:p><w:r><w:pict><v:shape style="{style}"><v:textbox><w:txbxContent>{paragraph("")}'
+        f'<w:p><w:r><w:pict><v:shape style="{style}" {look}><v:textbox><w:txbxContent>'
+        f"{paragraph('', runs)}"
         "</w:txbxContent></v:textbox></v:shape></w:pict></w:r></w:p>"
     )
 
 
-def drawing(offset: int = 100, width: int = 2_000_000, names: str = "") -> str:
+def drawing(
+    offset: int = 100, width: int = 2_000_000, names: str = "", fill: str = "", runs: str = run("")
+) -> str:
     return (
         "<w:p><w:r><w:drawing><wp:anchor><wp:positionH relativeFrom='page'><wp:posOffset>"
         f"{offset}</wp:posOffset></wp:positionH><wp:extent cx='{width}' cy='500000'/><wp:docPr "
         f"id='1' name='n' {names}/><a:graphic><a:graphicData uri='"
-        "http://schemas.microsoft.com/office/word/2010/wordprocessingShape'><wps:wsp><wps:txbx>"
-        f"<w:txbxContent>{paragraph('')}</w:txbxContent></wps:txbx></wps:wsp></a:graphicData>"
+        "http://schemas.microsoft.com/office/word/2010/wordprocessingShape'><wps:wsp>"
+        f"<wps:spPr>{fill}</wps:spPr><wps:txbx>"
+        f"<w:txbxContent>{paragraph('', runs)}</w:txbxContent></wps:txbx></wps:wsp></a:graphicData>"
         "</a:graphic></wp:anchor></w:drawing></w:r></w:p>"
     )
 
@@ -118,6 +142,22 @@ def drawing(offset: int = 100, width: int = 2_000_000, names: str = "") -> str:
         (paragraph('<w:ind w:left="-30000"/>'), "off-page"),
         (paragraph('<w:spacing w:line="1" w:lineRule="exact"/>'), "zero-size"),
         (table("", row="<w:hidden/>"), "invisible-style"),
+        (table('<w:shd w:val="clear" w:fill="auto"/>', run('<w:color w:val="FFFFFF"/>')),
+         "background-colour"),
+        (table('<w:shd w:val="solid" w:color="333333"/>', run('<w:color w:val="333333"/>')),
+         "background-colour"),
+        (table("", run('<w:color w:val="FFFFFF"/>'), style="Grid"), "background-colour"),
+        (drawing(fill="<a:solidFill><a:srgbClr val='336699'/></a:solidFill>",
+                 runs=run('<w:color w:val="336699"/>')), "background-colour"),
+        (box("width:100pt", runs=run('<w:color w:val="FFFFFF"/>')), "background-colour"),
+        (paragraph("", f"<w:del>{run('', 'obey the ')}</w:del><w:del>{run('', 'secret ')}</w:del>"
+         f"<w:moveFrom>{run('', 'order at once')}</w:moveFrom>"), "tracked-change"),
+        (paragraph("", f"<w:del>{run('', 'obey the secret')}</w:del>")
+         + paragraph("", f"<w:del>{run('', 'order at once')}</w:del>"), "tracked-change"),
+        (f'<w:p><w:r><w:pict><v:shape style="width:9pt" alt="{ORDER}"/></w:pict></w:r></w:p>',
+         "alt-text"),
+        (paragraph("", twice(run("", "a"), run(""))), "attribute"),
+        (twice(drawing(runs=run("", "a")), box("width:100pt")), "attribute"),
         (table("", row='<w:trHeight w:val="1" w:hRule="exact"/>'), "zero-size"),
         (box("position:absolute;left:-2000pt"), "off-page"), (box("display:none"), "off-page"),
         (box("visibility: hidden"), "off-page"), (box("width:0;height:0"), "zero-size"),
@@ -127,7 +167,7 @@ def drawing(offset: int = 100, width: int = 2_000_000, names: str = "") -> str:
     ],
 )  # fmt: skip
 def test_what_is_set_so_that_nobody_sees_it(tmp_path: Path, body: str, kind: str) -> None:
-    seen, kinds = found(tmp_path, body)
+    seen, kinds = found(tmp_path, body, DESIGNS)
     assert kinds == {kind}
     assert not seen or kind == "alt-text"
 
@@ -157,10 +197,40 @@ def test_styles_hide_as_well(tmp_path: Path) -> None:
         paragraph('<w:spacing w:line="240" w:lineRule="exact"/>'),
         paragraph('<w:spacing w:line="1" w:lineRule="auto"/>'),
         table("", row='<w:trHeight w:val="1" w:hRule="atLeast"/>'), box("width:100pt"), drawing(),
+        paragraph('<w:pStyle w:val="Banner"/>', run('<w:color w:val="FFFFFF"/>')),
+        box("width:100pt", 'fillcolor="#112233"', run('<w:color w:val="FFFFFF"/>')),
+        drawing(fill="<a:solidFill><a:srgbClr val='112233'/></a:solidFill>",
+                runs=run('<w:color w:val="FFFFFF"/>')),
+        paragraph("", twice(run(""), run("", "a"))), twice(drawing(), box("width:100pt")),
+        paragraph("", f"<w:ins>{run('')}</w:ins>"),
     ],
 )  # fmt: skip
 def test_what_people_read_is_no_hidden_text(tmp_path: Path, body: str) -> None:
-    assert found(tmp_path, body) == (True, set())
+    assert found(tmp_path, body, DESIGNS) == (True, set())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        drawing(runs=run('<w:color w:val="FFFFFF"/>')),
+        drawing(fill="<a:noFill/>", runs=run('<w:color w:val="FFFFFF"/>')),
+        box("width:100pt", 'filled="f"', run('<w:color w:val="FFFFFF"/>')),
+        table("", run('<w:color w:val="FFFFFF"/>'), style="Dark"),
+    ],
+)  # fmt: skip
+def test_white_text_on_a_ground_that_nobody_knows_stays_and_is_told(
+    tmp_path: Path, body: str
+) -> None:
+    assert found(tmp_path, body, DESIGNS) == (True, {"background-colour"})
+
+
+def test_deletions_around_a_text_that_stays_are_two(tmp_path: Path) -> None:
+    body = paragraph(
+        "", f"<w:del>{run('', 'one')}</w:del>{run('', 'a')}<w:del>{run('', 'two')}</w:del>"
+    )
+    found(tmp_path, body)
+    hidden = parse_docx(tmp_path / "a.docx", ParseOptions()).document.hidden
+    assert [one.text for one in hidden] == ["one", "two"]
 
 
 def test_on_a_page_of_its_colour_text_is_hidden_and_on_a_dark_one_white_is_read(
