@@ -172,7 +172,7 @@ _AS_RUNS = _table({"a": _LETTERS, "n": "\n\"'", " ": " \t\r"})
 _AS_GROUPS = _table({"h": hexdigits + "xX \t\n\r\x0b\x0c,;:\\-"})
 _SIXTEEN = b"a" * 16
 _EIGHT = b"a" * 8
-_JOINED = re.compile(rb"n(?=[^a]{0,16}(?:a{1,4}[^a]{1,16})?a{8})")
+_JOINED = re.compile(rb"n(?:(?<=aaaaaaaan)|(?<= n))(?=[^a]{0,16}(?:a{1,4}[^a]{1,16})?a{8})")
 _GROUPED_RUN = b"h" * 21
 _FOURS = b"aaaa " * 6
 _FOURS_ON = re.compile(rb"(?:aaaa )+")

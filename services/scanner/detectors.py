@@ -219,6 +219,7 @@ class Quotes:
 
 
 _LINK = re.compile(r"https?://[^\s)>\]\"']{4,300}|www\.[^\s)>\]\"']{4,300}")
+_LONGEST_LINK = 308
 _SAMPLE = 100_000  # characters that show what the words of a text are
 _LONG = 400  # characters; shorter texts have too few lines and words for a share to mean anything
 
@@ -227,9 +228,7 @@ def repeated_lines(text: str) -> Iterator[Span]:
     """One sentence makes up more than a third of all lines."""
     if len(text) < _LONG:
         return
-    counts = Counter(
-        s for line in _lines(text) if len(s := line.strip()) > 24 and s[0] not in "|-+=#"
-    )
+    counts = Counter(line for line in _lines(text) if len(line) > 24 and line[0] not in "|-+=#")
     lines = counts.total()
     if lines < 12:
         return
@@ -240,16 +239,20 @@ def repeated_lines(text: str) -> Iterator[Span]:
 
 
 def _lines(text: str) -> Iterator[str]:
+    """The lines without blanks around them. Not all at once: a text may have millions."""
     at = 0
-    while (end := text.find("\n", at)) >= 0:
-        yield text[at:end]
+    while (end := text.find("\n", at + _SAMPLE)) >= 0:
+        yield from map(str.strip, text[at:end].split("\n"))
         at = end + 1
-    yield text[at:]
+    yield from map(str.strip, text[at:].split("\n"))
 
 
 def link_density(text: str) -> Iterator[Span]:
     """Addresses of web pages make up more than half of the text."""
     if len(text) < _LONG or "://" not in text:
+        return
+    most = text.count("://") + text.count("www.")
+    if most < 15 or most * _LONGEST_LINK * 2 <= len(text):
         return
     links = [m.span() for m in _LINK.finditer(text)]
     if len(links) >= 15 and sum(end - start for start, end in links) * 2 > len(text):

@@ -231,7 +231,6 @@ _UNSEEN = (
     r"\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e01ef"
 )
-_STRANGE = re.compile(f"[{_UNSEEN}]")
 STRANGE_RUN = re.compile(f"[{_UNSEEN}]+")
 """Characters that have no shape of their own, or steer the reading direction."""
 
@@ -264,13 +263,28 @@ def traits(text: str) -> int:
         return 0
     import numpy as np
 
+    return int(np.bitwise_or.reduce(_traits(text)))
+
+
+def places(text: str, trait: int) -> list[int]:
+    """Where characters with a trait stand."""
+    if text.isascii():
+        return []
+    found: list[int] = (_traits(text) & trait).nonzero()[0].tolist()
+    return found
+
+
+def _traits(text: str) -> "NDArray[np.uint8]":
+    import numpy as np
+
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    return int(np.bitwise_or.reduce(_trait_table()[codes]))
+    traits: NDArray[np.uint8] = _trait_table()[codes]
+    return traits
 
 
 def strange_regions(text: str, margin: int) -> Iterator[Place]:
-    """The neighbourhoods of such characters."""
-    return regions(text, _STRANGE, margin)
+    """The neighbourhoods of characters that have no shape, or steer the reading direction."""
+    return around(((at, at + 1) for at in places(text, STRANGE)), len(text), margin)
 
 
 def has_strange_characters(text: str) -> bool:

@@ -140,6 +140,7 @@ def readings(
         yield Reading(other)
     for other in _marks(view, knows):
         yield Reading(other)
+    odd = odd and traits(raw.text)
     for other in _raw_readings(raw, strange=bool(odd & STRANGE)):
         yield Reading(other)
     if odd & TURNED:
@@ -273,7 +274,7 @@ def _spaced(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 
 def _raw_readings(raw: Mapped, *, strange: bool) -> Iterator[Mapped]:
-    if strange and traits(raw.text) & STRANGE:
+    if strange:
         for low, high in regions(raw.text, _INVISIBLE):
             yield refold(raw.cut(low, high).replace(_INVISIBLE, " "))
         for low, high in regions(raw.text, _BIDI_RUN):
