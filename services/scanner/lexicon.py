@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STEM = 4
 """Letters by which a word that goes on is looked up."""
 
+_HEAD = 2  # letters of a stem at least
 _TAGS = 400  # characters that markup between the words of a phrase may take
 _FLOOD = 8_000  # pairs of first words and anchors in one text; prose of a window has 2,000
 _BEFORE, _AFTER = 750, 250  # characters around an anchor that decide whether a phrase is there
@@ -128,6 +129,7 @@ class Lexicon(Generic[P]):
                 self._entry(word).signals.append(name)
         for word in vocabulary:
             (self._stems if word[-1] == "*" else self._words).add(word.rstrip("*"))
+        self._heads = {stem[:_HEAD] for stem in self._stems if len(stem) >= _HEAD}
         self._signs = _Signs(signs or {})
         self._kinds = _Kinds(self._entries, [phrase.followers for phrase in self._phrases])
         self._codes: dict[str, int] = {}
@@ -149,9 +151,11 @@ class Lexicon(Generic[P]):
 
     def knows(self, word: str) -> bool:
         """Is it a word of the vocabulary?"""
-        return word in self._words or any(
-            word[:length] in self._stems for length in range(2, len(word) + 1)
-        )
+        if word in self._words:
+            return True
+        if word[:_HEAD] not in self._heads:
+            return False
+        return any(word[:length] in self._stems for length in range(_HEAD, len(word) + 1))
 
     def look(self, text: str) -> Look[P]:
         """What may be in a folded text."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import islice
 
 from contracts.events import Severity
@@ -162,8 +163,10 @@ def _window_hits(raw: Mapped, ruleset: Ruleset, odd: int) -> Iterator[Hit]:
     yield from _expressions(view, look.signs, ruleset)
     for reading in readings(raw, view, look.signals, lexicon.knows, odd):
         yield from _reading_hits(reading, ruleset)
+    inside = cache(partial(_squeezed, ruleset))  # a flood says the same again and again
     for word in squeezed(view):
-        yield from _squeezed(word, ruleset)
+        for rule, start, end in inside(word.text):
+            yield Hit(rule, rule.severity, *word.span(start, end))
 
 
 def _reading_hits(reading: Reading, ruleset: Ruleset) -> Iterator[Hit]:
@@ -221,9 +224,12 @@ def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) 
                 yield Hit(rule, rule.severity, *view.span(*match.span()))
 
 
-def _squeezed(view: Mapped, ruleset: Ruleset) -> Iterator[Hit]:
-    for phrase in ruleset.phrases.inside(view.text):
-        if phrase.rule.kind == "override" and phrase.rule.severity != "low":
-            match = phrase.squeezed.search(view.text)
-            if match is not None:
-                yield Hit(phrase.rule, phrase.rule.severity, *view.span(*match.span()))
+def _squeezed(ruleset: Ruleset, text: str) -> list[tuple[Rule, int, int]]:
+    """Where orders stand in a text without gaps."""
+    orders = (
+        phrase
+        for phrase in ruleset.phrases.inside(text)
+        if phrase.rule.kind == "override" and phrase.rule.severity != "low"
+    )
+    matches = ((phrase.rule, phrase.squeezed.search(text)) for phrase in orders)
+    return [(rule, *match.span()) for rule, match in matches if match is not None]

@@ -231,8 +231,8 @@ _UNSEEN = (
     r"\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e01ef"
 )
-STRANGE_RUN = re.compile(f"[{_UNSEEN}]+")
-"""Characters that have no shape of their own, or steer the reading direction."""
+STRANGE_RUN = re.compile(f"[{_UNSEEN}]{{3,}}+")
+"""Several characters that have no shape of their own, or steer the reading direction."""
 
 OTHER_LETTERS = r"\u0370-\u058f\u13a0-\u13f5\u2c80-\u2cff\ua4d0-\ua4ff"
 """Those of alphabets that have twins of Latin letters."""
@@ -266,11 +266,9 @@ def traits(text: str) -> int:
     return int(np.bitwise_or.reduce(_traits(text)))
 
 
-def places(text: str, trait: int) -> list[int]:
+def places(text: str, trait: int) -> "NDArray[np.intp]":
     """Where characters with a trait stand."""
-    if text.isascii():
-        return []
-    found: list[int] = (_traits(text) & trait).nonzero()[0].tolist()
+    found: NDArray[np.intp] = (_traits(text) & trait).nonzero()[0]
     return found
 
 
@@ -284,7 +282,14 @@ def _traits(text: str) -> "NDArray[np.uint8]":
 
 def strange_regions(text: str, margin: int) -> Iterator[Place]:
     """The neighbourhoods of characters that have no shape, or steer the reading direction."""
-    return around(((at, at + 1) for at in places(text, STRANGE)), len(text), margin)
+    found = places(text, STRANGE)
+    if not len(found):
+        return
+    (gaps,) = (found[1:] - found[:-1] > 2 * margin + 1).nonzero()
+    firsts = [int(found[0]), *found[gaps + 1].tolist()]
+    lasts = [*found[gaps].tolist(), int(found[-1])]
+    for first, last in zip(firsts, lasts, strict=True):
+        yield max(0, first - margin), min(len(text), last + 1 + margin)
 
 
 def has_strange_characters(text: str) -> bool:

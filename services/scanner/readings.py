@@ -86,7 +86,8 @@ _MIXED_IN_CYRILLIC = re.compile(
 _LEET = re.compile(
     r"[0-9@$!|+(€¡](?:(?<=[a-z].)(?=[a-z])|(?<=[a-z].)(?=[0-9@$!|+(€¡]{1,2}[a-z])|(?<![\w@$].)(?=[a-z]{2}))"
 )
-_LEET_MARKS = frozenset("@$!|+(€¡")
+_LETTERS = re.compile(r"[^\W_]*+")
+_LEET_LETTERS = re.compile(r"(?:[^\W_]|[@$!|+(€¡])*+")
 _LEET_SHAPE = bytes(
     100 if chr(c) in "0123456789@$!|+(" else 97 if 97 <= c <= 122 else 32 for c in range(256)
 )
@@ -116,8 +117,8 @@ _GLUE = re.compile(rf"(?<=[^\W_])(?:{_MARK}|-\s+){{1,6}}(?=[^\W_])")
 _GLUED = re.compile(rf"[^\W_]+(?:(?:{_MARK}|-\s+){{1,6}}[^\W_]+)+")
 # The text of a link stays, and each of its characters where it was.
 _LINK_MARKS = re.compile(
-    r"\[(?=[^\[\]]{1,300}+\][(\[])"
-    r"|(?<=[^\s\[])\](?:\((?:<[^<>\n]{0,2000}>|[^()\s<>]{0,2000}+)\)|\[[^\[\]]{0,99}\])"
+    r"[\[\]](?:(?<=\[)(?=[^\[\]]{1,300}+\][(\[])"
+    r"|(?<=[^\s\[]\])(?:\((?:<[^<>\n]{0,2000}>|[^()\s<>]{0,2000}+)\)|\[[^\[\]]{0,99}\]))"
 )
 _INVISIBLE = re.compile(rf"(?<=\w)[{ZERO_WIDTH}\U000e0000-\U000e007f]+(?=\w)")
 _ERASED = re.compile(r"[^\x08\x7f][\x08\x7f]")
@@ -154,14 +155,16 @@ def _letters(view: Mapped, knows: Knows) -> Iterator[Mapped]:
         few = text.count("e") + text.count("a") < text.count("е") + text.count("а")
         mixed = _MIXED_IN_CYRILLIC if few else _MIXED_IN_LATIN
         tables = (_TO_LATIN, *_TO_CYRILLIC)
-        for low, high in around(_hiding(text, _starts(mixed, text), tables, "", knows), len(text)):
+        for low, high in around(
+            _hiding(text, _starts(mixed, text), tables, _LETTERS, knows), len(text)
+        ):
             part = view.cut(low, high)
             yield part.translate(_TO_LATIN)
             if any("\u0400" <= c <= "\u052f" for c in part.text):
                 yield part.translate(_TO_CYRILLIC[0])
                 yield part.translate(_TO_CYRILLIC[1])
     leet = _leet(text)
-    for low, high in around(_hiding(text, leet, _FROM_LEET, _LEET_MARKS, knows), len(text)):
+    for low, high in around(_hiding(text, leet, _FROM_LEET, _LEET_LETTERS, knows), len(text)):
         for table in _FROM_LEET:
             yield view.cut(low, high).translate(table)
 
@@ -180,31 +183,31 @@ def _leet(text: str) -> Iterator[int]:
 
 
 def _hiding(
-    text: str, hints: Iterable[int], tables: Iterable[Table], marks: Iterable[str], knows: Knows
+    text: str, hints: Iterable[int], tables: Iterable[Table], letters: re.Pattern[str], knows: Knows
 ) -> Iterator[Place]:
     """Places with a word that, read by one of the tables, is known."""
+
+    @cache  # a flood says the same again and again
+    def hides(word: str) -> bool:
+        return any(knows(word.translate(table)) for table in tables)
+
     done = 0
     for at in hints:
         if at < done:
             continue
-        start, end = _word_around(text, at, marks)
+        start, end = _word_around(text, at, letters)
         done = end
-        word = text[start:end]
-        if any(knows(word.translate(table)) for table in tables):
+        if hides(text[start:end]):
             yield start, end
 
 
-def _word_around(text: str, at: int, marks: Iterable[str], longest: int = 40) -> Place:
-    start = end = at
-    while start > 0 and at - start < longest and _in_word(text[start - 1], marks):
-        start -= 1
-    while end < len(text) and end - at < longest and (end == at or _in_word(text[end], marks)):
-        end += 1
-    return start, end
-
-
-def _in_word(character: str, marks: Iterable[str]) -> bool:
-    return character.isalnum() or character in marks
+def _word_around(
+    text: str, at: int, letters: re.Pattern[str] = _LETTERS, longest: int = 40
+) -> Place:
+    """The word that a character is in, or is a mark in: so many others on each side at most."""
+    before = letters.match(text[max(0, at - longest) : at][::-1])
+    after = letters.match(text, at + 1, at + longest)
+    return at - (before.end() if before else 0), after.end() if after else at + 1
 
 
 def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
@@ -221,15 +224,19 @@ def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
 
 
 def _glued(text: str, knows: Knows) -> Iterator[Place]:
+    @cache
+    def says(glued: str) -> bool:
+        return any(map(knows, _NOT_LETTER.split(_GLUE.sub("", glued))))
+
     done = 0
     for at in _split(text):
         if at < done:
             continue
-        start, _ = _word_around(text, at, "")
+        start, _ = _word_around(text, at)
         whole = _GLUED.match(text, start, start + 400)
         if whole is not None:
             done = whole.end()
-            if any(map(knows, _NOT_LETTER.split(_GLUE.sub("", whole.group())))):
+            if says(whole.group()):
                 yield whole.span()
 
 
@@ -250,7 +257,7 @@ def squeezed(view: Mapped) -> Iterator[Mapped]:
         yield view.cut(*match.span()).replace(_NOT_LETTER, "")
     at = shape.find(_LONG_WORD)
     while at >= 0:
-        start, end = _word_around(view.text, at, "", 200)
+        start, end = _word_around(view.text, at, longest=200)
         if end - start >= len(_LONG_WORD):
             yield view.cut(start, end)
         at = shape.find(_LONG_WORD, max(end, at + 1))
