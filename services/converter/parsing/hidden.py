@@ -1,12 +1,13 @@
 """Hidden text in small pieces, put together."""
 
 import re
+from collections.abc import Iterator
 
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 
 _MOST = 8 * 1024 * 1024
-_PIECE = 20_000
+_PIECE, _OVERLAP = 20_000, 500
 _LEAST_SENTENCE = 4
 """Words."""
 _SPOKEN = re.compile(r"[\"'(„“«]*[^\W\d_][\w'’,;:.!?\"()%–—“”»-]*")
@@ -17,6 +18,15 @@ def is_sentence(text: str) -> bool:
     words = text.split(maxsplit=200)
     spoken = sum(1 for word in words[:100] if _SPOKEN.fullmatch(word))
     return len(words) >= _LEAST_SENTENCE and spoken * 3 >= 2 * len(words[:100])
+
+
+def in_parts(text: str) -> Iterator[str]:
+    """A hidden text as it is told: up to 20,000 characters, of a longer one parts that overlap, so
+    that nothing is cut in two."""
+    for start in range(0, max(1, len(text) - _OVERLAP), _PIECE - _OVERLAP):
+        part = text[start : start + _PIECE]
+        if part:
+            yield part
 
 
 class Unseen:

@@ -11,11 +11,8 @@ from bs4.element import NavigableString, PageElement, Tag
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 from services.converter.parsing.css_strings import told_by
-from services.converter.parsing.hidden import is_sentence
+from services.converter.parsing.hidden import in_parts, is_sentence
 
-PIECE = 20_000
-"""Characters of one hidden text; a longer one is told in several."""
-_OVERLAP = 500
 _CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
 _PLAYED = ("audio", "canvas", "video")
 _STAND_INS = ("noscript", "datalist", "noembed", *_PLAYED)
@@ -27,12 +24,9 @@ _MOST_FACTS = 2000
 
 
 def hidden_texts(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
-    """A hidden text; of a long one, parts that overlap, so that nothing is cut in two."""
-    text = re.sub(r"\s+", " ", text).strip()
-    for start in range(0, max(1, len(text) - _OVERLAP), PIECE - _OVERLAP):
-        part = text[start : start + PIECE]
-        if part:
-            yield HiddenText(kind=kind, text=part)
+    """A hidden text; of a long one, parts that overlap."""
+    for part in in_parts(re.sub(r"\s+", " ", text).strip()):
+        yield HiddenText(kind=kind, text=part)
 
 
 def take_templates(soup: BeautifulSoup) -> Iterator[HiddenText]:

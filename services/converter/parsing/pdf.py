@@ -12,9 +12,12 @@ from kernel.language import UNKNOWN
 from kernel.media import PDF
 from services.converter.memory import give_back, says_short
 from services.converter.parsers import has_table_models
+from services.converter.parsing.alignment import squeezed
+from services.converter.parsing.hidden import in_parts
 from services.converter.parsing.ocr import Scan, told_engines
 from services.converter.parsing.ocr_text import GOOD
 from services.converter.parsing.pdf_beside import said_beside
+from services.converter.parsing.pdf_marked import as_drawn
 from services.converter.parsing.pdf_places import written
 from services.converter.parsing.pdf_repair import openable, same_pages
 from services.converter.parsing.pdf_streams import torn_pages
@@ -43,12 +46,15 @@ def parse_pdf(path: Path, options: ParseOptions) -> Parse:
         Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`, `no-text`,
             `parse-timeout`.
     """
-    with openable(path, options.max_pages) as (whole, damaged):
-        return _parse(whole, damaged, options)
+    with openable(path, options.max_pages) as (whole, damaged), as_drawn(whole) as (shown, marks):
+        return _parse(shown, damaged, marks, options)
 
 
-def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) -> Parse:
-    """`damaged`: of a file that was put together anew, pages that are gone or not whole."""
+def _parse(
+    path: Path, damaged: frozenset[int] | None, marks: list[str], options: ParseOptions
+) -> Parse:
+    """`damaged`: of a file that was put together anew, pages that are gone or not whole; `marks`:
+    what marks in its content say."""
     found = probe(path, options)
     textless = _textless(found)
     garbled = {number: page.broken for number, page in enumerate(found.pages, 1) if page.broken}
@@ -91,7 +97,15 @@ def _parse(path: Path, damaged: frozenset[int] | None, options: ParseOptions) ->
         date=_date(found.info.get("CreationDate", "")),
         pages=len(found.pages),
     )
-    hidden = tuple(dict.fromkeys([*_hidden(found), *said_beside(path)]))
+    # Most marks say what is drawn.
+    shown = squeezed(markdown) if marks else ""
+    aside = [
+        HiddenText(kind="alt-text", text=part)
+        for text in marks
+        if squeezed(text) not in shown
+        for part in in_parts(text)
+    ]
+    hidden = tuple(dict.fromkeys([*_hidden(found), *aside, *said_beside(path)]))
     document = ParsedDocument(markdown=markdown, hidden=hidden, meta=meta, spans=spans)
     return Parse(
         document, warnings,

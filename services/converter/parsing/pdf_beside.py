@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
+from services.converter.parsing.hidden import in_parts
 
 if TYPE_CHECKING:
     import pikepdf
 
 # What objects of the wrong kind raise, besides qpdf's own errors.
-_ODD = (
+ODD = (
     ValueError, TypeError, KeyError, AttributeError, IndexError, RuntimeError, OverflowError,
     RecursionError, NotImplementedError,
 )  # fmt: skip
-_MOST_NODES = 4000
+_MOST_NODES, _MOST_TAGS = 4000, 40_000
 _MOST_PACKET = 1 << 20
-_MOST_LETTERS = 20_000
+_MOST_LETTERS = 1 << 20
 _MOST_SCRIPTS = 200
 _LEAST_WORDS = 3
 _TOLD: tuple[tuple[str, HiddenKind], ...] = (
@@ -41,18 +42,18 @@ def said_beside(path: Path) -> list[HiddenText]:
             for part in (_properties, _packet, _bookmarks, _scripts, _descriptions, _files):
                 try:
                     found += part(document)
-                except (pikepdf.PdfError, *_ODD):
+                except (pikepdf.PdfError, *ODD):
                     # An odd object costs its own part only: what is told elsewhere is still told.
                     continue
-    except (pikepdf.PdfError, pikepdf.PasswordError, *_ODD):
+    except (pikepdf.PdfError, pikepdf.PasswordError, *ODD):
         return found
     return list(dict.fromkeys(found))
 
 
 def _text(kind: HiddenKind, value: object, least: int = _LEAST_WORDS) -> Iterator[HiddenText]:
-    text = re.sub(r"\s+", " ", str(value)).replace("\0", "").strip()[:_MOST_LETTERS]
+    text = re.sub(r"\s+", " ", str(value)[:_MOST_LETTERS]).replace("\0", "").strip()
     if len(text.split()) >= least:
-        yield HiddenText(kind=kind, text=text)
+        yield from (HiddenText(kind=kind, text=part) for part in in_parts(text))
 
 
 def _properties(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
@@ -82,7 +83,7 @@ def _packet(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
 
 def _bookmarks(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
     """Titles of the outline, which a reader shows in a window of its own."""
-    node = _of(document.Root.get("/Outlines"), "/First")
+    node = of(document.Root.get("/Outlines"), "/First")
     stack, left = [node] if node is not None else [], _MOST_NODES
     while stack and left:
         left -= 1
@@ -97,30 +98,33 @@ def _bookmarks(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
 def _scripts(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
     root = document.Root
     waiting = [root.get("/OpenAction"), *_values(root.get("/AA"))]
-    names = _of(_of(root.get("/Names"), "/JavaScript"), "/Names")
+    names = of(of(root.get("/Names"), "/JavaScript"), "/Names")
     waiting += list(islice(names, _MOST_SCRIPTS)) if names is not None else []
     for page in islice(document.pages, _MOST_SCRIPTS):
         waiting += _values(page.obj.get("/AA"))
     for action in waiting[: 4 * _MOST_SCRIPTS]:
-        code = _of(action, "/JS")
+        code = of(action, "/JS")
         if code is not None:
-            written = code if _is_string(code) else code.read_bytes().decode("latin-1")
+            written = code if is_string(code) else code.read_bytes().decode("latin-1")
             yield from _text("script", written)
 
 
 def _descriptions(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
     """What the tree of the document's structure tells those who cannot see a figure."""
-    stack = list(_children(document.Root.get("/StructTreeRoot")))[::-1]
-    left = _MOST_NODES
-    while stack and left:
-        left -= 1
+    stack: list[Any] = [document.Root.get("/StructTreeRoot")]
+    # What is listed counts: a node may stand in the lists of all others.
+    left = _MOST_TAGS
+    while stack:
         node = stack.pop()
+        if of(node, None) is None:
+            continue
         for key, kind in _TOLD:
             told = node.get(key)
-            if told is not None and _is_string(told):
+            if told is not None and is_string(told):
                 yield from _text(kind, told)
-        room = max(0, 2 * _MOST_NODES - len(stack))
-        stack += list(_children(node))[:room][::-1]
+        inner = _children(node, left)
+        left -= len(inner)
+        stack += inner[::-1]
 
 
 def _files(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
@@ -129,19 +133,20 @@ def _files(document: "pikepdf.Pdf") -> Iterator[HiddenText]:
         yield from _text("metadata", file.description)
 
 
-def _children(node: Any) -> Iterator[Any]:
+def _children(node: Any, most: int) -> list[Any]:
     import pikepdf
 
-    inner = _of(node, "/K")
-    listed = list(islice(inner, _MOST_NODES)) if isinstance(inner, pikepdf.Array) else [inner]
-    return (one for one in listed if isinstance(one, pikepdf.Dictionary))
+    # To begin a list costs as much as all of it.
+    inner = of(node, "/K") if most > 0 else None
+    listed = inner if isinstance(inner, pikepdf.Array) else [] if inner is None else [inner]
+    return list(islice(listed, max(0, most)))
 
 
 def _values(dictionary: Any) -> list[Any]:
-    return [value for _, value in dictionary.items()] if _of(dictionary, None) is not None else []
+    return [value for _, value in dictionary.items()] if of(dictionary, None) is not None else []
 
 
-def _of(holder: Any, key: str | None) -> Any:
+def of(holder: Any, key: str | None) -> Any:
     """An entry of a dictionary, or the dictionary itself for None; None if there is none."""
     import pikepdf
 
@@ -150,7 +155,7 @@ def _of(holder: Any, key: str | None) -> Any:
     return holder if key is None else holder.get(key)
 
 
-def _is_string(value: Any) -> bool:
+def is_string(value: Any) -> bool:
     import pikepdf
 
     return isinstance(value, (str, pikepdf.String))

@@ -7,11 +7,11 @@ from typing import Any
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 from services.converter.parsing.archive import Archive
-from services.converter.parsing.hidden import is_sentence
+from services.converter.parsing.hidden import in_parts, is_sentence
 from services.converter.parsing.office import side_part
 from services.converter.parsing.word_base import W
 
-_MOST_SAID, _MOST_LETTERS = 2000, 20_000
+_MOST_SAID, _MOST_LETTERS = 2000, 1 << 20
 _TOLD = (
     ("bookmarkStart", "name"), ("hyperlink", "tooltip"), ("alias", "val"), ("tag", "val"),
     ("helpText", "val"), ("statusText", "val"), ("tblCaption", "val"), ("tblDescription", "val"),
@@ -54,6 +54,6 @@ def _instructions(root: Any) -> Iterator[HiddenText]:
 
 def _said(kind: HiddenKind, *texts: str) -> Iterator[HiddenText]:
     for text in texts:
-        squeezed = re.sub(r"\s+", " ", text).strip()[:_MOST_LETTERS]
+        squeezed = re.sub(r"\s+", " ", text[:_MOST_LETTERS]).strip()
         if is_sentence(squeezed):
-            yield HiddenText(kind=kind, text=squeezed)
+            yield from (HiddenText(kind=kind, text=part) for part in in_parts(squeezed))

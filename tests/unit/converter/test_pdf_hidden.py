@@ -266,9 +266,37 @@ def on_a_file(document: pikepdf.Pdf) -> None:
     document.attachments["a.txt"] = pikepdf.AttachedFileSpec(document, b"x", description=ORDER)
 
 
+def marked(mark: str, drawn_: str = "An innocent line here", **named: Any) -> Change:
+    def change(document: pikepdf.Pdf) -> None:
+        first = document.pages[0]
+        first.Resources.Properties = pikepdf.Dictionary(**named)
+        first.contents_add(f"/Span {mark} BDC BT /F1 11 Tf 60 300 Td ({drawn_}) Tj ET EMC".encode())
+
+    return change
+
+
+def in_a_form(document: pikepdf.Pdf) -> None:
+    form = document.make_stream(
+        f"/Span <</ActualText ({ORDER})>> BDC BT /F1 11 Tf 60 300 Td (Here) Tj ET EMC".encode()
+    )
+    form.Type, form.Subtype, form.BBox = pikepdf.Name.XObject, pikepdf.Name.Form, [0, 0, 700, 900]
+    first = document.pages[0]
+    form.Resources = first.Resources
+    first.Resources.XObject = pikepdf.Dictionary(Fm=form)
+    first.contents_add(b"/Fm Do")
+
+
+_LETTERS = " ".join(f"/Span <</ActualText ({letter})>> BDC EMC" for letter in ORDER)
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
+        (marked(f"<</ActualText ({ORDER})>>"), "alt-text"), (in_a_form, "alt-text"),
+        (marked(f"<</Actual#54ext ({ORDER})>>"), "alt-text"),
+        (marked("/P0", P0=pikepdf.Dictionary(ActualText=ORDER)), "alt-text"),
+        (marked(f"<</Alt ({ORDER})>>"), "alt-text"), (marked(f"<</E ({ORDER})>>"), "alt-text"),
+        (lambda document: document.pages[0].contents_add(_LETTERS.encode()), "alt-text"),
         (lambda document: layer(document, on=False), "background-colour"),
         (pinned("Text", Contents=ORDER), "comment"),
         (pinned("FreeText", Contents=ORDER, F=2), "comment"),
@@ -285,6 +313,32 @@ def test_what_a_file_says_beside_its_pages(tmp_path: Path, change: Change, kind:
     seen, kinds = found(tmp_path, changed(change))
     assert kind in kinds
     assert not seen
+
+
+def test_what_is_drawn_is_read_and_not_what_a_mark_says_of_it(tmp_path: Path) -> None:
+    document = parsed(
+        tmp_path, changed(marked("<</ActualText (four words of it)>>", ORDER))
+    ).document
+    assert ORDER in document.markdown
+
+
+def test_a_mark_that_says_what_is_drawn_hides_nothing(tmp_path: Path) -> None:
+    change = marked(f"<</ActualText ({ORDER})>>", ORDER)
+    assert found(tmp_path, changed(change)) == (True, set())
+
+
+def test_a_description_far_down_the_tree_is_told(tmp_path: Path) -> None:
+    def change(document: pikepdf.Pdf) -> None:
+        nodes = [pikepdf.Dictionary(S=pikepdf.Name.P) for _ in range(9000)]
+        last = pikepdf.Dictionary(S=pikepdf.Name.Figure, Alt="word " * 6000 + ORDER)
+        document.Root.StructTreeRoot = pikepdf.Dictionary(K=[*nodes, last])
+
+    assert found(tmp_path, changed(change)) == (False, {"alt-text"})
+
+
+def test_marks_of_letters_are_left_to_the_reader(tmp_path: Path) -> None:
+    document = parsed(tmp_path, changed(marked("<</ActualText (fi)>>", "#"))).document
+    assert document.markdown.rstrip().endswith("fi")
 
 
 def test_text_under_a_note_with_a_ground_of_its_own_is_hidden(tmp_path: Path) -> None:
