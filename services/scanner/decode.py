@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from string import ascii_letters, digits, hexdigits
+from string import ascii_letters, ascii_lowercase, digits, hexdigits
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
@@ -323,8 +323,9 @@ def _inflate(data: bytes) -> tuple[bytes, bool]:
 
 def _base64(found: str) -> Iterator[bytes]:
     packed = _NOT_BASE64.sub("", _JOINS.sub("", found)).translate(_URL_SAFE)
-    if _mostly_text(_unpacked(packed[::-1][:_HEAD])):
-        yield _unpacked(packed[::-1])
+    for other in (packed[::-1], packed.translate(_ROT13)):
+        if _mostly_text(_unpacked(other[:_HEAD])):
+            yield _unpacked(other)
     for skip in range(4):
         piece = packed[skip:]
         if skip and not _mostly_text(_unpacked(piece[:_HEAD])):
@@ -338,6 +339,8 @@ def _base64(found: str) -> Iterator[bytes]:
 _JOINS = re.compile(r"[\"'][^A-Za-z0-9]*[\"']")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
 _URL_SAFE = str.maketrans("-_", "+/")
+_TURNED = ascii_lowercase[13:] + ascii_lowercase[:13]
+_ROT13 = str.maketrans(ascii_letters, _TURNED + _TURNED.upper())
 
 
 def _unpacked(piece: str) -> bytes:
@@ -358,10 +361,13 @@ def _mostly_text(raw: bytes) -> bool:
 def _base32(found: str) -> Iterator[bytes]:
     packed = re.sub(r"[\s=]", "", found).upper()
     packed = packed[: len(packed) - {1: 1, 3: 1, 6: 1}.get(len(packed) % 8, 0)]
-    try:
-        yield base64.b32decode(packed + "=" * (-len(packed) % 8))
-    except binascii.Error:
-        return
+    for number, one in enumerate((packed, packed[::-1], packed.translate(_ROT13))):
+        try:
+            raw = base64.b32decode(one + "=" * (-len(one) % 8))
+        except binascii.Error:
+            continue
+        if number == 0 or _mostly_text(raw[:_HEAD]):
+            yield raw
 
 
 def _ascii85(found: str) -> Iterator[bytes]:
@@ -373,7 +379,15 @@ def _ascii85(found: str) -> Iterator[bytes]:
 
 def _hex(found: str) -> Iterator[bytes]:
     digits = re.sub(r"\\x|0x|[^0-9A-Fa-f]", "", found)
-    yield bytes.fromhex(digits[: len(digits) // 2 * 2])
+    raw = bytes.fromhex(digits[: len(digits) // 2 * 2])
+    yield raw
+    backwards = bytes.fromhex(digits[::-1][: min(len(digits) // 2 * 2, _HEAD)])
+    if not _mostly_text(raw[:_HEAD]) and _mostly_text(backwards):
+        yield bytes.fromhex(digits[::-1][: len(digits) // 2 * 2])
+
+
+def _hex_by_rot13(found: str) -> Iterator[bytes]:
+    yield from _hex(found.translate(_ROT13))
 
 
 def _numbers(found: str) -> Iterator[bytes | str]:
@@ -505,6 +519,7 @@ _IN_RUNS = (
         r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8,}+(?:[ \t>#|*]*\r?\n[ \t>#|*]*[0-9A-Fa-f]{8,}+)*+",
         _hex,
     ),
+    _scheme("runs", "hex by rot13", r"(?<![0-9A-Za-z])[0-9N-Sn-s]{24,}+", _hex_by_rot13),
     _scheme("runs", "binary", r"(?<!\d)[01]{64,}+", _binary),
 )
 _GROUPED = (

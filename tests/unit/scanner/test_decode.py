@@ -98,6 +98,13 @@ ENGLISH: dict[str, Callable[[str], str]] = {
     "upside down": lambda t: t.lower().translate(TURNED)[::-1],
     "morse": lambda t: " / ".join(" ".join(MORSE[c] for c in w if c in MORSE) for w in t.split()),
     "rot13 in base64": lambda t: b64(codecs.encode(t, "rot13").encode()),
+    "base64 in rot13": lambda t: codecs.encode(b64(t.encode()), "rot13"),
+    "base64 in base64 in rot13": lambda t: codecs.encode(b64(b64(t.encode()).encode()), "rot13"),
+    "hex in rot13": lambda t: codecs.encode(t.encode().hex(), "rot13"),
+    "base32 in rot13": lambda t: codecs.encode(base64.b32encode(t.encode()).decode(), "rot13"),
+    "hex backwards": lambda t: t.encode().hex()[::-1],
+    "base32 backwards": lambda t: base64.b32encode(t.encode()).decode()[::-1],
+    "base64 in rot13 in base64": lambda t: b64(codecs.encode(b64(t.encode()), "rot13").encode()),
 }
 TRANSPARENT: dict[str, Callable[[str], str]] = {
     "url": lambda t: "".join(f"%{b:02X}" for b in t.encode()),
