@@ -14,7 +14,7 @@ from services.converter.parsing.pdf_glyphs import Box, Shown
 FieldKind = Literal["value", "choice", "secret"]
 
 _MOST = 5000
-_MOST_LETTERS = 20_000
+_MOST_LETTERS = 1 << 20
 _HIDDEN, _NO_VIEW = 1 << 1, 1 << 5
 _PASSWORD = 1 << 13
 _LEAST_WORDS = 3
