@@ -299,6 +299,7 @@ _LETTERS = " ".join(f"/Span <</ActualText ({letter})>> BDC EMC" for letter in OR
         (lambda document: document.pages[0].contents_add(_LETTERS.encode()), "alt-text"),
         (lambda document: layer(document, on=False), "background-colour"),
         (pinned("Text", Contents=ORDER), "comment"),
+        (pinned("Text", Contents="word " * 6000 + ORDER), "comment"),
         (pinned("FreeText", Contents=ORDER, F=2), "comment"),
         (pinned("Text", RC=f"<body><p>{ORDER}</p></body>"), "comment"),
         (pinned("Text", Contents="x", Subj=ORDER), "comment"),
