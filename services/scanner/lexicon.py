@@ -249,7 +249,7 @@ class _Kinds:
         self._words: dict[str, int] = {}
         self._stems: dict[str, int] = {}
         self._lengths = sorted({len(w) - 1 for w in entries if w[-1] == "*"}, reverse=True) or [1]
-        self._tries: dict[tuple[int, int, int], _Tries] = {}
+        self._tries: dict[int, _Tries] = {}
         for word in entries:
             stem = word.removesuffix("*")
             (self._words if stem == word else self._stems)[stem] = len(self._kinds)
@@ -290,16 +290,28 @@ class _Kinds:
         go_on: NDArray[np.bool_] = free | self._follow.holds(openings, followers)
         return go_on
 
-    def tries(self, anchor: int, opening: int, follower: int) -> _Tries:
-        """The phrases that have an anchor and a first word on which another word follows."""
-        key = anchor, opening, follower
-        if key not in self._tries:
+    def keys(self, anchors: "Numbers", openings: "Numbers", followers: "Numbers") -> "Numbers":
+        """One number for each anchor, opening and word behind the opening."""
+        size = len(self._kinds) + 1  # one more for any word
+        return (anchors * size + openings) * size + followers - _ANY
+
+    def tries(self, key: int) -> _Tries:
+        """The phrases that have all three words."""
+        tries = self._tries.get(key)
+        if tries is None:
             if len(self._tries) > _REMEMBERED:
                 self._tries = {}
-            tries, words = self._kinds[anchor].tries, self._kinds[opening].openings
-            found = {t for w in words for t in tries.get(w, ()) if self._goes_on(t[1], w, follower)}
-            self._tries[key] = sorted(found, reverse=True)
-        return self._tries[key]
+            self._tries[key] = tries = self._told(key)
+        return tries
+
+    def _told(self, key: int) -> _Tries:
+        size = len(self._kinds) + 1
+        rest, follower = divmod(key, size)
+        anchor, opening = divmod(rest, size)
+        tries, words = self._kinds[anchor].tries, self._kinds[opening].openings
+        pairs = ((word, t) for word in words for t in tries.get(word, ()))
+        found = {t for word, t in pairs if self._goes_on(t[1], word, follower + _ANY)}
+        return sorted(found, reverse=True)
 
     def _goes_on(self, phrase: int, opening: str, follower: int) -> bool:
         """May a word of the kind `follower` stand second in a phrase?"""
@@ -459,26 +471,23 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
     This is the inner loop of a scan and written to be fast: what is found is numbers, which cost
     the collection of garbage nothing.
     """
-    import numpy as np
-
     kind = codes >> _FLAGS
-    anchors = (codes & _ANCHORS).nonzero()[0]
-    limits = starts[anchors]
-    lows = limits - kinds.reach[kind[anchors]]
-    after = np.append(kind[1:], 0)
-    if "<" in text:
-        tags = (_characters(text) == ord("<")).nonzero()[0]
-        before = tags.searchsorted(starts)
-        after[:-1][before[:-1] < before[1:]] = _ANY
-        tagged = tags.searchsorted(lows) < before[anchors]
-        limits, lows = limits - _TAGS * tagged, lows - _TAGS * tagged
+    tags = (_characters(text) == ord("<")).nonzero()[0] if "<" in text else starts[:0]
+    after = _followers(kind, starts, tags)
     openings = (codes & _OPENS).nonzero()[0]
     openings = openings[kinds.go_on(kind[openings], after[openings])]
-    places = starts[openings]
-    firsts = places.searchsorted(lows)
+    anchors = (codes & _ANCHORS).nonzero()[0]
+    if not len(openings) or not len(anchors):
+        return
+    limits = starts[anchors]
+    lows = limits - kinds.reach[kind[anchors]]
+    if len(tags):
+        tagged = tags.searchsorted(lows) < tags.searchsorted(limits)
+        limits, lows = limits - _TAGS * tagged, lows - _TAGS * tagged
+    firsts = starts[openings].searchsorted(lows)
     counts = openings.searchsorted(anchors, "right") - firsts
     if counts.sum() > _FLOOD:
-        fresh = np.array(_fresh(text, starts[anchors].tolist()))
+        fresh = _fresh(text, starts[anchors].tolist())
         anchors, limits, firsts, counts = (a[fresh] for a in (anchors, limits, firsts, counts))
     for low in range(0, len(anchors), _STEP):
         part = slice(low, low + _STEP)
@@ -486,13 +495,25 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
         anchor, opening = anchors[part][rows], openings[columns]
         belong = kinds.belong(kind[anchor], kind[opening]).nonzero()[0]
         opening = opening[belong]
-        told = (kind[anchor[belong]], kind[opening], after[opening])
-        spans = (starts[opening], limits[part][rows[belong]])
-        for *words, at, limit in zip(*(c.tolist() for c in (*told, *spans)), strict=True):
-            for reach, number in kinds.tries(*words):
+        keys = kinds.keys(kind[anchor[belong]], kind[opening], after[opening])
+        table = (keys, starts[opening], limits[part][rows[belong]])
+        for key, at, limit in zip(*(column.tolist() for column in table), strict=True):
+            for reach, number in kinds.tries(key):
                 if at + reach < limit:
                     break
                 yield number << _PLACE | at
+
+
+def _followers(kind: "Numbers", starts: "Numbers", tags: "Numbers") -> "Numbers":
+    """The kind of the word behind each word; any, where a tag begins in between."""
+    import numpy as np
+
+    after = np.zeros_like(kind)
+    after[:-1] = kind[1:]
+    if len(tags):
+        before = tags.searchsorted(starts)
+        after[:-1][before[:-1] < before[1:]] = _ANY
+    return after
 
 
 def _pairs(firsts: "Numbers", counts: "Numbers") -> tuple["Numbers", "Numbers"]:
