@@ -189,7 +189,7 @@ class Lexicon(Generic[P]):
             unknown.setdefault(words[at], []).append(at)
         if not unknown:
             return codes
-        found = self._meant(unknown.keys() - older.keys())
+        found = self._meant([word for word in unknown if word not in older])
         for word, places in unknown.items():
             code = found[word] if word in found else older[word]
             for place in places:
