@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from pypdfium2 import raw
 
+from services.converter.parsing.pdf_heights import SHORT, Heights
+
 _SCALE = 1.5
 _MOST_PIXELS = 4000 * 4000
 _SAME_COLOUR, _HARDLY_SEEN = 14, 40
@@ -128,19 +130,20 @@ class Shown:
         return turned(self._quarters, *self._size, flipped)
 
 
-def words_of_page(page: Any) -> Iterator[Glyphs]:
-    """Words in the page's own order."""
-    for word in _words(page):
+def words_of_page(page: Any, heights: Heights | None = None) -> Iterator[Glyphs]:
+    """Words in the page's own order; `heights` gets those of their letters."""
+    for word in _words(page, heights or Heights()):
         # pdfium gives the halves of what UTF-16 writes in two.
         halves = word.text.encode("utf-16-le", "surrogatepass")
         word.text = halves.decode("utf-16-le", "replace")
         yield word
 
 
-def _words(page: Any) -> Iterator[Glyphs]:
+def _words(page: Any, heights: Heights) -> Iterator[Glyphs]:
     text_page = page.get_textpage()
     shown = Shown(page)
     paint = _Paint(text_page)
+    lines = _Lines(text_page, heights)
     edges = [ctypes.c_double() for _ in range(4)]
     left, right, bottom, top = edges
     word: Glyphs | None = None
@@ -155,6 +158,7 @@ def _words(page: Any) -> Iterator[Glyphs]:
                 if word and letter.isspace():
                     yield word
                     word = None
+                    lines.word += 1
                 glued = glued and not letter.isspace()
                 continue
             if not raw.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
@@ -165,11 +169,14 @@ def _words(page: Any) -> Iterator[Glyphs]:
             if word is None or invisible != word.invisible or _far(word, box):
                 if word:
                     yield word
+                    lines.word += 1
                 word = Glyphs(*box, letter, font, invisible, unmapped, source, turn, glued)
                 glued = True
             else:
                 _add(word, box, letter)
                 word.unmapped += unmapped
+            if letter in SHORT and turn == 0:
+                lines.note(index, source, font.size, top.value, bottom.value)
         if word:
             yield word
     finally:
@@ -188,6 +195,24 @@ def _add(word: Glyphs, box: Box, letter: str) -> None:
     word.left, word.right = min(word.left, box.left), max(word.right, box.right)
     word.top, word.bottom = min(word.top, box.top), max(word.bottom, box.bottom)
     word.text += letter
+
+
+class _Lines:
+    """Letters above the lines on which they stand."""
+
+    def __init__(self, text_page: Any, heights: Heights) -> None:
+        self._text_page, self._heights = text_page, heights
+        self._x, self._y = ctypes.c_double(), ctypes.c_double()
+        self.word = 0
+
+    def note(self, index: int, source: Any, size: float, top: float, bottom: float) -> None:
+        """The letter of this number, with its edges on the page."""
+        if not source or not size:
+            return
+        if raw.FPDFText_GetCharOrigin(self._text_page, index, self._x, self._y):
+            line = self._y.value
+            font = ctypes.cast(raw.FPDFTextObj_GetFont(source), ctypes.c_void_p).value
+            self._heights.note(font, self.word, (top - line) / size, (bottom - line) / size)
 
 
 class _Paint:

@@ -18,12 +18,14 @@ from services.converter.parsing.pdf_broken import broken, reads_as_words
 from services.converter.parsing.pdf_drawings import Drawings, drawings
 from services.converter.parsing.pdf_fields import Beside, beside
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
+from services.converter.parsing.pdf_heights import Heights
 from services.converter.settings import ParseOptions
 
 _LEAST_SIDE = 1
 _TINY_POINTS, _SPECK_POINTS = 1.6, 3.5
 _MOST_DOUBTED = 0.3
 """Share of the letters of a page."""
+_MOST_FALSE = 0.3
 _MOST_WORDS = 30_000
 _LEAST_RUNNING = 40
 _MOST_OUTLINE = 5000
@@ -123,7 +125,9 @@ def _probe_page(document: Any, number: int) -> PageProbe:
         found = PageProbe(width, height, pictures=_picture_share(page, width * height))
         found.beside = beside(page)
         found.drawings = drawings(page)
-        _judge(page, found, list(words_of_page(page)))
+        heights = Heights()
+        words = list(words_of_page(page, heights))
+        _judge(page, found, words, heights.odd_words())
         return found
     finally:
         page.close()
@@ -140,8 +144,8 @@ def _picture_share(page: Any, area: float) -> float:
     return min(1.0, covered / area) if area else 0.0
 
 
-def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
-    """Sort the words of a page into seen and unseen."""
+def _judge(page: Any, found: PageProbe, words: list[Glyphs], odd: set[int]) -> None:
+    """Sort the words of a page into seen and unseen; `odd` are drawn with other letters."""
     if min(found.width, found.height) < _LEAST_SIDE:
         # Nothing can be drawn on such a page.
         found.hidden += [HiddenWord(word.box, word.text, "off-page") for word in words]
@@ -161,13 +165,21 @@ def _judge(page: Any, found: PageProbe, words: list[Glyphs]) -> None:
             found.hidden.append(HiddenWord(word.box, word.text, kind))
         else:
             seen.append(word)
+    shown = set(map(id, seen))
+    # What is drawn at once is of one kind.
+    drawn = {word.key for index, word in enumerate(words) if index in odd} - {0}
+    said = " ".join(word.text for word in words if word.key in drawn and id(word) in shown)
     found.doubtful = _doubtful(seen, ink)
+    if said:
+        found.doubtful.append(HiddenText(kind="invisible-style", text=said))
     found.letters = sum(sum(map(str.isalnum, word.text)) for word in seen)
     area = sum((w.right - w.left) * (w.bottom - w.top) for w in seen)
     found.covered = area / max(1.0, found.width * found.height)
     found.type = Type(seen)
     found.drawn = ink.drawn_besides
     found.broken = _broken(seen)
+    if sum(map(str.isalnum, said)) > _MOST_FALSE * found.letters:
+        found.broken = "its fonts draw other letters than they name"
 
 
 def _doubtful(words: list[Glyphs], ink: Ink) -> list[HiddenText]:
