@@ -13,11 +13,9 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from services.scanner.normalise import (
-    STRANGE_RUN,
     ZERO_WIDTH,
     Mapped,
     Place,
-    has_strange_characters,
     regions,
     strange_regions,
 )
@@ -85,7 +83,7 @@ def decoded(text: str, *, strange: bool = True) -> Iterator[Decoded]:
     """
     budget = _Budget(MAX_BYTES + len(text))
     yield from _layers(text, MAX_DEPTH, budget, strange=strange)
-    if strange and has_strange_characters(text):
+    if strange and not text.isascii():
         # What is between the letters of an encoded run would cut it into pieces.
         for low, high in strange_regions(text, _SHORT_PIECE):
             view = Mapped.of(text[low:high], low).replace(_INVISIBLE, "")
@@ -131,9 +129,10 @@ def _places(text: str, *, strange: bool) -> Iterator[tuple[Scheme, Place]]:
             yield _BASE64, span
             yield from _within(text, span, _IN_RUNS)
     yield from _grouped(text, _group_places(shape, marked))
-    if strange and has_strange_characters(text):
-        for run in STRANGE_RUN.finditer(text):
-            yield from _within(text, run.span(), _UNSEEN)
+    if strange and not text.isascii():
+        for low, high in strange_regions(text, 0):
+            if high - low >= _LEAST_UNSEEN:
+                yield from _within(text, (low, high), _UNSEEN)
     gates = _open_gates(text, shape)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
         for span in (
@@ -546,7 +545,8 @@ _GROUPED = (
         _base64,
     ),
 )
-_UNSEEN = (  # of characters that `STRANGE_RUN` has
+_LEAST_UNSEEN = 3  # characters without a shape in a row
+_UNSEEN = (
     _scheme("strange", "tag-characters", r"[\U000e0020-\U000e007e]{3,}", _tags),
     _scheme("strange", "selectors", r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}", _selectors),
     _scheme("strange", "bits", r"[\u200b-\u200f\u2060-\u2064\ufeff]{56,}", _two_symbols),

@@ -27,7 +27,7 @@ _TAGS = 400  # characters that markup between the words of a phrase may take
 _FLOOD = 8_000  # pairs of first words and anchors in one text; prose of a window has 2,000
 _BEFORE, _AFTER = 750, 250  # characters around an anchor that decide whether a phrase is there
 _AGAIN = 50  # times that an anchor is followed up between the same words
-_REMEMBERED = 60_000  # words whose meaning is kept, twice
+_REMEMBERED = 100_000  # words whose meaning is kept, twice
 _LONGEST = 40  # letters of such a word
 
 

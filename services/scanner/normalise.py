@@ -231,9 +231,6 @@ _UNSEEN = (
     r"\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e01ef"
 )
-STRANGE_RUN = re.compile(f"[{_UNSEEN}]{{3,}}+")
-"""Several characters that have no shape of their own, or steer the reading direction."""
-
 OTHER_LETTERS = r"\u0370-\u058f\u13a0-\u13f5\u2c80-\u2cff\ua4d0-\ua4ff"
 """Those of alphabets that have twins of Latin letters."""
 
@@ -290,8 +287,3 @@ def strange_regions(text: str, margin: int) -> Iterator[Place]:
     lasts = [*found[gaps].tolist(), int(found[-1])]
     for first, last in zip(firsts, lasts, strict=True):
         yield max(0, first - margin), min(len(text), last + 1 + margin)
-
-
-def has_strange_characters(text: str) -> bool:
-    """Is anything in it that has no shape of its own, or steers the reading direction?"""
-    return bool(traits(text) & STRANGE)

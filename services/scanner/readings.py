@@ -103,7 +103,7 @@ _SPLIT_SHAPE = bytes(
     109 if chr(c) in "*~\\_<" else 97 if chr(c).isalnum() or chr(c) == "?" else 32
     for c in range(256)
 )
-_SPLIT_HINT = re.compile(rb"am")
+_SPLIT_HINT = b"am"
 _LINE_END = re.compile(r"-[ ]?\n")
 _APOSTROPHES = re.compile("''")
 _MARK = r"(?:[*~'\\_]{1,3}|<[^<>]{1,90}>)"
@@ -243,8 +243,13 @@ def _glued(text: str, knows: Knows) -> Iterator[Place]:
 def _split(text: str) -> list[int]:
     """Where marks cut a word, in ascending order."""
     shape = text.encode("ascii", "replace").translate(_SPLIT_SHAPE)
-    hints = [match.start() + 1 for match in _SPLIT_HINT.finditer(shape)]
-    hints += _starts(_LINE_END, text)
+    hints: list[int] = []
+    at = shape.find(_SPLIT_HINT)
+    while at >= 0:
+        hints.append(at + 1)
+        at = shape.find(_SPLIT_HINT, at + 1)
+    if "-\n" in text or "- \n" in text:
+        hints += _starts(_LINE_END, text)
     if "''" in text:
         hints += _starts(_APOSTROPHES, text)
     return sorted(at for at in hints if _SPLIT.match(text, at))
