@@ -14,7 +14,9 @@ from services.converter.parsing.css_strings import told_by
 from services.converter.parsing.hidden import in_parts, is_sentence
 
 _CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
-_PLAYED = ("audio", "canvas", "video")
+_PLAYED = ("audio", "canvas", "video", "object", "iframe")
+_ASIDE = ("option", "rp", "annotation", "annotation-xml")
+"""What is chosen from, or stands in for a reading aid or a formula: never part of the text."""
 _STAND_INS = ("noscript", "datalist", "noembed", *_PLAYED)
 _LONGEST_STAND_IN = 200
 _LEAST_PAGE = 200
@@ -97,6 +99,9 @@ def take_inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
             tag.unwrap()
         else:
             tag.decompose()
+    for tag in soup.find_all(_ASIDE):
+        text = tag.get_text(" ")
+        yield from hidden_texts("attribute", text if is_sentence(text) else "")
     for tag in soup.find_all("script"):
         kind = str(tag.get("type") or "")
         if kind.endswith("json"):

@@ -45,6 +45,19 @@ def test_a_shadow_root_is_seen_and_what_it_stands_for_is_not() -> None:
     assert hidden == []
 
 
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        ("<object data=x><p>{}</p></object>", "script"), ("<iframe>{}</iframe>", "script"),
+        ("<select><option>a<option>{}</select>", "attribute"),
+        ("<ruby>a<rp>{}</rp><rt>b</rt></ruby>", "attribute"),
+        ("<math><semantics><mi>x</mi><annotation>{}</annotation></semantics></math>", "attribute"),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_of_the_text_is_told(form: str, kind: str) -> None:
+    assert look(form.format(SECRET) + PAGE)[1] == [(kind, SECRET)]
+
+
 def test_what_stands_in_for_the_page_is_told_even_where_it_is_read() -> None:
     text, hidden = look("<noscript><p>" + SECRET * 20)
     assert SECRET in text
