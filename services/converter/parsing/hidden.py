@@ -29,6 +29,12 @@ def in_parts(text: str) -> Iterator[str]:
             yield part
 
 
+def hidden_texts(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
+    """A hidden text with single blanks, in parts."""
+    for part in in_parts(re.sub(r"\s+", " ", text).strip()):
+        yield HiddenText(kind=kind, text=part)
+
+
 class Unseen:
     """Hidden texts by kind, joined up to 20,000 characters, as there may be a million."""
 

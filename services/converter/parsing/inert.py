@@ -1,7 +1,6 @@
 """Elements of a page that no browser shows: templates, scripts, what stands in for them."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +8,9 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, Tag
 
 from contracts.artifacts import HiddenText
-from contracts.events import HiddenKind
 from services.converter.parsing.css_strings import told_by
-from services.converter.parsing.hidden import in_parts, is_sentence
+from services.converter.parsing.hidden import hidden_texts, is_sentence
+from services.converter.parsing.html_attributes import attributes_in
 
 _CODE = frozenset({"text/javascript", "text/ecmascript", "text/babel", "text/typescript"})
 _PLAYED = ("audio", "canvas", "video", "object", "iframe")
@@ -23,12 +22,6 @@ _LEAST_PAGE = 200
 """Letters outside of templates that a page has at least, if it is not made of them by a script."""
 _LONGEST_FACT = 500
 _MOST_FACTS = 2000
-
-
-def hidden_texts(kind: HiddenKind, text: str) -> Iterator[HiddenText]:
-    """A hidden text; of a long one, parts that overlap."""
-    for part in in_parts(re.sub(r"\s+", " ", text).strip()):
-        yield HiddenText(kind=kind, text=part)
 
 
 def take_templates(soup: BeautifulSoup) -> Iterator[HiddenText]:
@@ -51,6 +44,7 @@ def take_templates(soup: BeautifulSoup) -> Iterator[HiddenText]:
         text = _all_text(tag)
         yield from hidden_texts("script", text)
         if is_page or len(text) <= _LONGEST_STAND_IN:
+            yield from attributes_in(tag)
             tag.decompose()
         else:
             _unwrap(tag)
@@ -94,6 +88,7 @@ def take_inert(soup: BeautifulSoup) -> Iterator[HiddenText]:
     for tag in soup.find_all(_STAND_INS):
         size = len(tag.get_text())
         yield from hidden_texts("script", tag.get_text(" "))
+        yield from attributes_in(tag)
         if size * 2 > total and (size > _LONGEST_STAND_IN or tag.name not in _PLAYED):
             # An end tag was forgotten, and the parser put the page itself in here.
             tag.unwrap()

@@ -13,8 +13,9 @@ from bs4.element import Comment, NavigableString, PageElement, PreformattedStrin
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
 from services.converter.parsing.css_values import Colour, colour, only_colour
-from services.converter.parsing.hidden import is_sentence
-from services.converter.parsing.inert import hidden_texts, take_inert, take_styles, take_templates
+from services.converter.parsing.hidden import hidden_texts, is_sentence
+from services.converter.parsing.html_attributes import attributes_in
+from services.converter.parsing.inert import take_inert, take_styles, take_templates
 from services.converter.parsing.style import (
     IMPORTANT,
     Style,
@@ -43,11 +44,6 @@ _HIDING_NAMES = frozenset({
     "hidden", "d-none", "hide", "invisible", "is-hidden", "u-hidden", "display-none", "hide-text",
 })  # fmt: skip
 """Classes by which style sheets that we do not have mostly hide something."""
-_ATTRIBUTES = frozenset({
-    "title", "aria-label", "aria-description", "aria-placeholder", "aria-valuetext", "placeholder",
-    "data-content", "summary", "label", "longdesc",
-})  # fmt: skip
-_TOLD = frozenset({"alt", "value", *_ATTRIBUTES})
 _LOOKS = frozenset({
     "style", "hidden", "class", "aria-hidden", "color", "text", "bgcolor", "background", "open",
     "popover",
@@ -140,7 +136,7 @@ def take_hidden(
     )  # fmt: skip
     walk = _Walk(soup, sheet, foreign=foreign)
     hidden += walk.unseen(page)
-    hidden += _attributes(soup)
+    hidden += attributes_in(soup)
     found = list(dict.fromkeys(hidden))
     if doubted is not None:
         doubted += dict.fromkeys(walk.doubted())
@@ -210,24 +206,6 @@ def _is_unpainted(part: Tag) -> bool:
         or any(re.fullmatch(r"0?\.?0+\d?%?", told) for told in opacity)
         or hidden_kind(style) is not None
     )
-
-
-def _attributes(soup: BeautifulSoup) -> Iterator[HiddenText]:
-    """Texts in attributes that take more than a glance to see."""
-    for tag in soup.find_all(True):
-        attributes = tag.attrs
-        if not attributes:
-            continue
-        if not _TOLD.isdisjoint(attributes):
-            yield from hidden_texts("alt-text", str(attributes.get("alt") or ""))
-            for name in _ATTRIBUTES & attributes.keys():
-                yield from hidden_texts("attribute", str(attributes[name] or ""))
-            if tag.name == "input" and is_sentence(str(attributes.get("value") or "")):
-                yield from hidden_texts("attribute", str(attributes["value"]))
-        for name, value in attributes.items():
-            own = name.startswith("data-") and name not in _ATTRIBUTES
-            if own and isinstance(value, str) and is_sentence(value):
-                yield from hidden_texts("attribute", value)
 
 
 class _Walk:

@@ -58,6 +58,15 @@ def test_what_is_left_out_of_the_text_is_told(form: str, kind: str) -> None:
     assert look(form.format(SECRET) + PAGE)[1] == [(kind, SECRET)]
 
 
+@pytest.mark.parametrize("form", ["<noscript>{}</noscript>", "<template>{}</template>", "{}"])
+@pytest.mark.parametrize(
+    "inner",
+    [f"<img alt='{SECRET}'>", f"<p title='{SECRET}'>a</p>", f"<iframe title='{SECRET}'></iframe>"],
+)
+def test_attributes_of_what_is_left_out_are_told(form: str, inner: str) -> None:
+    assert SECRET in {text for _, text in look(form.format(inner) + PAGE)[1]}
+
+
 def test_what_stands_in_for_the_page_is_told_even_where_it_is_read() -> None:
     text, hidden = look("<noscript><p>" + SECRET * 20)
     assert SECRET in text
