@@ -32,6 +32,7 @@ SVG = _ODF + "svg-compatible:1.0}"
 PRESENTATION = _ODF + "presentation:1.0}"
 FO = _ODF + "xsl-fo-compatible:1.0}"
 _META = _ODF + "meta:1.0}"
+_NUMBER = _ODF + "datastyle:1.0}"
 XLINK = "{http://www.w3.org/1999/xlink}"
 
 CONTENT = "content.xml"
@@ -110,6 +111,7 @@ class Styles:
         self.lists: dict[str, Any] = {}
         self.outline: dict[int, Any] = {}
         self._by_hand: set[str | None] = set()
+        self._silent: set[str] = set()
         for root in roots:
             if root is None:
                 continue
@@ -120,6 +122,9 @@ class Styles:
                     self._by_hand.add(key[1])
             for style in root.iter(TEXT + "list-style"):
                 self.lists.setdefault(style.get(STYLE + "name") or "", style)
+            for style in root.iter(_NUMBER + "text-style"):
+                if style.find(_NUMBER + "text-content") is None:
+                    self._silent.add(style.get(STYLE + "name") or "")
             for level in root.iter(TEXT + "outline-level-style"):
                 self.outline.setdefault(_int(level.get(TEXT + "level"), 1), level)
 
@@ -211,6 +216,18 @@ class Styles:
             if aside is not None and not _FAR_LEFT < aside < _FAR_RIGHT:
                 return "off-page"
         return None
+
+    def is_silent(self, name: str | None) -> bool:
+        """Whether cells in this style show nothing of a text (`;;;`)."""
+        seen: set[str] = set()
+        while name and name not in seen and ("table-cell", name) in self._styles:
+            seen.add(name)
+            style = self._styles["table-cell", name]
+            told = style.get(STYLE + "data-style-name")
+            if told:
+                return told in self._silent
+            name = style.get(STYLE + "parent-style-name")
+        return False
 
     def colours(self, family: str, name: str | None) -> tuple[str | None, str | None]:
         """Of the letters, and of what a style paints behind them; None where it tells nothing.

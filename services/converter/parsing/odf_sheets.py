@@ -132,6 +132,8 @@ class _Reader:
     def __init__(self, hidden: Unseen, styles: Styles) -> None:
         self._styles = styles
         self._kinds: dict[str, HiddenKind | None] = {}
+        self._silent: dict[str, bool] = {}
+        self._parts_unseen: dict[tuple[str, str], bool] = {}
         self.ready: list[_Sheet | Row] = []
         self._hidden = hidden
         self._number = 0
@@ -145,6 +147,8 @@ class _Reader:
         self._paragraphs: list[str] = []
         self._parts: list[str] | None = None
         self._remark: list[str] | None = None
+        self._spans: list[bool] = []
+        self._doubted: list[str] = []
         self._objects: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -166,12 +170,31 @@ class _Reader:
                 self._remark = []
             case n if n in {_TEXT + "p", _TEXT + "h"} and self._cell is not None:
                 self._parts = []
+            case n if n == _TEXT + "span" and self._parts is not None:
+                self._spans.append(self._is_unseen(attributes.get(_TEXT + "style-name", "")))
             case n if n in {_TEXT + "s", _TEXT + "tab", _TEXT + "line-break"}:
                 self.characters(" ")
 
     def characters(self, text: str) -> None:
         if self._parts is not None:
             self._parts.append(text)
+            if any(self._spans):
+                self._doubted.append(text)
+
+    def _is_unseen(self, style: str) -> bool:
+        """Whether a part of a cell is as good as invisible; it stays, and is told."""
+        cell = self._cell.get(_TABLE + "style-name", "") if self._cell else ""
+        if (style, cell) not in self._parts_unseen:
+            front, behind = self._styles.colours("text", style)
+            ground = behind or self._styles.colours("table-cell", cell)[1] or WHITE
+            unseen = bool(self._styles.hides("text", style)) or is_same(front or "", ground)
+            self._parts_unseen[style, cell] = unseen
+        return self._parts_unseen[style, cell]
+
+    def _is_silent(self, style: str) -> bool:
+        if style not in self._silent:
+            self._silent[style] = self._styles.is_silent(style)
+        return self._silent[style]
 
     def end(self, name: str) -> None:
         match name:
@@ -179,6 +202,11 @@ class _Reader:
                 wanted = self._paragraphs if self._remark is None else self._remark
                 wanted.append("".join(self._parts))
                 self._parts = None
+                self._hidden.add("background-colour", "".join(self._doubted))
+                self._doubted.clear()
+                self._spans.clear()
+            case n if n == _TEXT + "span" and self._spans:
+                self._spans.pop()
             case n if n == _OFFICE + "annotation" and self._remark is not None:
                 self._hidden.add("comment", " ".join(self._remark))
                 self._remark = None
@@ -199,7 +227,10 @@ class _Reader:
         times = whole(cell.get(_TABLE + "number-columns-repeated"))
         text = _shown(cell, self._paragraphs).strip()
         first = self._column + 1
-        kind = "invisible-style" if covered else self._kind(cell.get(_TABLE + "style-name", ""))
+        style = cell.get(_TABLE + "style-name", "")
+        spoken = cell.get(_OFFICE + "value-type", "string") == "string"
+        silent = spoken and bool(text) and self._is_silent(style)
+        kind = "invisible-style" if covered or silent else self._kind(style)
         if text and kind:
             self._hidden.add(kind, text)
         elif text:

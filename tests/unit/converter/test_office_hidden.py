@@ -325,7 +325,7 @@ _SPACES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
     for name, space in {
         "office": "office", "text": "text", "style": "style", "table": "table", "draw": "drawing",
-        "svg": "svg-compatible", "fo": "xsl-fo-compatible",
+        "svg": "svg-compatible", "fo": "xsl-fo-compatible", "number": "datastyle",
     }.items()
 )  # fmt: skip
 _LOEXT = 'xmlns:loext="urn:org:documentfoundation:names:experimental:office:xmlns:loext:1.0"'
@@ -498,6 +498,36 @@ def test_cells_of_an_opendocument_sheet_in_the_colour_of_their_ground(tmp_path: 
         '<style:table-cell-properties fo:background-color="#112233"/></style:style>',
     )
     assert found(tmp_path, odf("spreadsheet", sheet, dark), ODS) == (True, set())
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"), [("", False), ("<number:text-content/>", True)], ids=[";;;", "@"]
+)
+def test_a_format_without_a_part_for_text_shows_no_text(
+    tmp_path: Path, content: str, *, shown: bool
+) -> None:
+    cell = '<table:table-cell office:value-type="string"{}><text:p>{}</text:p></table:table-cell>'
+    rows = (cell.format("", "Name"), cell.format(' table:style-name="X"', ORDER))
+    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    styles = (
+        f'<number:text-style style:name="N9"><number:text/>{content}</number:text-style>'
+        '<style:style style:name="X" style:family="table-cell" style:data-style-name="N9"/>'
+    )
+    data = odf("spreadsheet", f'<table:table table:name="t">{body}</table:table>', styles)
+    assert found(tmp_path, data, ODS) == (shown, set() if shown else {"invisible-style"})
+
+
+@pytest.mark.parametrize(("color", "told"), [("#ffffff", True), ("#112233", False)])
+def test_white_parts_of_a_cell_of_an_opendocument_sheet_are_told(
+    tmp_path: Path, color: str, *, told: bool
+) -> None:
+    cell = f'<table:table-cell office:value-type="string"><text:p>a {STYLED_SPAN}</text:p>'
+    body = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
+    data = odf(
+        "spreadsheet", f'<table:table table:name="t">{body}</table:table>',
+        looks("text", f'fo:color="{color}"'),
+    )  # fmt: skip
+    assert found(tmp_path, data, ODS) == (True, {"background-colour"} if told else set())
 
 
 # --- RTF and mail -----------------------------------------------------------------------------
