@@ -133,7 +133,7 @@ def _places(text: str, *, strange: bool) -> Iterator[tuple[Scheme, Place]]:
         for low, high in strange_regions(text, 0):
             if high - low >= _LEAST_UNSEEN:
                 yield from _within(text, (low, high), _UNSEEN)
-    gates = _open_gates(text, shape)
+    gates = _open_gates(shape)
     for scheme in (scheme for scheme in SCHEMES if scheme.gate in gates):
         for span in (
             regions(text, scheme.pattern, scheme.margin)
@@ -240,18 +240,18 @@ def _grouped(text: str, places: Sequence[Place]) -> Iterator[tuple[Scheme, Place
                     yield scheme, match.span()
 
 
-def _open_gates(text: str, shape: bytes) -> frozenset[Gate]:
-    """What kinds of encodings `text` may hold at all: most texts hold none."""
-    rot47 = _ROT47_WORD in text or ("@" in text and any(word in text for word in _ROT47_WORDS))
+def _open_gates(shape: bytes) -> frozenset[Gate]:
+    """What kinds of encodings a text may hold at all: most texts hold none."""
+    rot47 = _ROT47_WORD in shape or (b"@" in shape and any(w in shape for w in _ROT47_WORDS))
     gates: dict[Gate, bool] = {
-        "percent": "%" in text,
-        "ampersand": "&" in text,
-        "equals": "=" in text,
-        "escape": "\\" in text,
-        "code-points": "U+" in text,
-        "rare": "~>" in text or rot47,
+        "percent": b"%" in shape,
+        "ampersand": b"&" in shape,
+        "equals": b"=" in shape,
+        "escape": b"\\" in shape,
+        "code-points": b"U+" in shape,
+        "rare": b"~>" in shape or rot47,
         "morse": _MORSE_RUN in shape.translate(_AS_MORSE)
-        and ("._." in text or any(sign in text for sign in _MORSE_SIGNS)),
+        and (b"._." in shape or any(sign in shape for sign in _MORSE_SIGNS)),
     }
     return frozenset(gate for gate, open_ in gates.items() if open_)
 
@@ -475,7 +475,7 @@ _MORSE_LETTERS = (
 )
 _AS_MORSE = bytes(109 if chr(c) in ".-_/ ?" else 32 for c in range(256))
 _MORSE_RUN = b"m" * 28  # fourteen signs with gaps, in bytes as `_AS_MORSE` shows them
-_MORSE_SIGNS = (" .. ", " -. ", " .-. ", " --- ")
+_MORSE_SIGNS = (b" .. ", b" -. ", b" .-. ", b" --- ")
 
 
 def _morse(found: str) -> Iterator[str]:
@@ -485,7 +485,7 @@ def _morse(found: str) -> Iterator[str]:
 
 
 # Words that give an order away, in ROT47, without their first letters, which may be capitals.
-_ROT47_WORD, *_ROT47_WORDS = (":DC682C5", "8?@C6", "DECF4E:@?", "C6G:@FD", "C@>AE")
+_ROT47_WORD, *_ROT47_WORDS = (b":DC682C5", b"8?@C6", b"DECF4E:@?", b"C6G:@FD", b"C@>AE")
 _B64 = r"[A-Za-z0-9+/_-]"
 # What joins the pieces of one run: the end of a line and the marks of the next, or quotation marks.
 _JOIN = r"(?:[ \t]*\r?\n[ \t>#|*]*|[\"'][ \t,+.&\\]{0,4}(?:\r?\n[ \t>#|*]*)?[\"'])"
@@ -556,7 +556,7 @@ SCHEMES: tuple[Scheme, ...] = (
     Scheme(
         "rot47",
         "rare",
-        re.compile("|".join(map(re.escape, (*_ROT47_WORDS, _ROT47_WORD)))),
+        re.compile("|".join(re.escape(w.decode()) for w in (*_ROT47_WORDS, _ROT47_WORD))),
         _rot47,
         margin=160,
     ),

@@ -121,13 +121,13 @@ _CLOAKED = 4000  # characters that one hiding tag can hide
 def hidden_spans(text: str) -> list[Span]:
     """Where `text` itself says that a reader will not see it: comments, invisible styles."""
     spans = list(_comments(text))
-    if "]:" in text:
+    if "]:" in text and _speaks_of(_REFERENCE_NAMES, text):
         spans += (m.span() for m in _REFERENCE_COMMENT.finditer(text))
-    lower = text.lower()
-    if any(word in lower for word in _CLOAK_HINTS):
+    if "<" in text and _speaks_of(_CLOAK_HINTS, text.lower()):
         for match in _CLOAK.finditer(text):
-            close = lower.find(f"</{match.group(1).lower()}", match.end(), match.end() + _CLOAKED)
-            spans.append((match.end(), close if close >= 0 else match.end()))
+            inner = _lower(text[match.end() : match.end() + _CLOAKED])
+            close = inner.find(f"</{match.group(1).lower()}")
+            spans.append((match.end(), match.end() + max(close, 0)))
     if "\\" in text:
         for match in _LATEX.finditer(text):
             close = text.find("}", match.end(), match.end() + _CLOAKED)
@@ -136,7 +136,20 @@ def hidden_spans(text: str) -> list[Span]:
 
 
 _CLOAK_HINTS = ("display", "visibility", "opacity", "font-size", "color", "left", "clip", "hidden")
+_REFERENCE_NAMES = ("[//]:", "[comment]:", "[_]:")
 _REFERENCE_COMMENT = re.compile(r"^\[(?://|comment|_)\]:[ ]?(?:#|<>)[ ]?\S[^\n]{0,2000}", re.M)
+
+
+def _speaks_of(words: Sequence[str], text: str) -> bool:
+    return any(word in text for word in words)
+
+
+def _lower(text: str) -> str:
+    """Each letter small, as long as it stays one."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(small if len(small := c.lower()) == 1 else c for c in text)
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:

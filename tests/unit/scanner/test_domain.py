@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.artifacts import HiddenText
 from contracts.events import Finding, HiddenKind
+from services.scanner.detectors import hidden_spans
 from services.scanner.domain import MAX_FINDINGS, LearnedSpan, ScanResult, scan
 from services.scanner.matching import WINDOW
 from services.scanner.ruleset import default_ruleset
@@ -443,3 +444,8 @@ def test_signs_add_up_to_a_block_only_where_they_stand_together() -> None:
     assert scan("\n\n".join(r.positive for r in medium), (), rules).verdict == "block"
     apart = scan(f"\n\n{filler}\n\n".join(r.positive for r in medium), (), rules)
     assert (apart.verdict, apart.score) == ("quarantine", 0.89)
+
+
+def test_letters_that_grow_when_they_become_small_do_not_move_the_end_of_hidden_text() -> None:
+    text = "İ" * 30 + '<p style="display:none">İnside İ</p> seen'
+    assert [text[a:b] for a, b in hidden_spans(text)] == ["İnside İ"]
