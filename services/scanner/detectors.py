@@ -234,16 +234,17 @@ class Quotes:
 _LINK = re.compile(r"https?://[^\s)>\]\"']{4,300}|www\.[^\s)>\]\"']{4,300}")
 _LONGEST_LINK = 308
 _SAMPLE = 100_000  # characters that show what the words of a text are
+_FEWEST = 12  # lines
 _LONG = 400  # characters; shorter texts have too few lines and words for a share to mean anything
 
 
 def repeated_lines(text: str) -> Iterator[Span]:
     """One sentence makes up more than a third of all lines."""
-    if len(text) < _LONG:
+    if len(text) < _LONG or text.count("\n") < _FEWEST - 1:
         return
     counts = Counter(line for line in _lines(text) if len(line) > 24 and line[0] not in "|-+=#")
     lines = counts.total()
-    if lines < 12:
+    if lines < _FEWEST:
         return
     line, count = counts.most_common(1)[0]
     if count >= 10 and count * 3 > lines and len(set(line)) > 8:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from itertools import islice
 
 from contracts.events import Severity
@@ -163,9 +162,11 @@ def _window_hits(raw: Mapped, ruleset: Ruleset, odd: int) -> Iterator[Hit]:
     yield from _expressions(view, look.signs, ruleset)
     for reading in readings(raw, view, look.signals, lexicon.knows, odd):
         yield from _reading_hits(reading, ruleset)
-    inside = cache(partial(_squeezed, ruleset))  # a flood says the same again and again
+    orders: dict[str, list[tuple[Rule, int, int]]] = {}  # a flood says the same again and again
     for word in squeezed(view):
-        for rule, start, end in inside(word.text):
+        if word.text not in orders:
+            orders[word.text] = _squeezed(word.text, ruleset)
+        for rule, start, end in orders[word.text]:
             yield Hit(rule, rule.severity, *word.span(start, end))
 
 
@@ -224,7 +225,7 @@ def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) 
                 yield Hit(rule, rule.severity, *view.span(*match.span()))
 
 
-def _squeezed(ruleset: Ruleset, text: str) -> list[tuple[Rule, int, int]]:
+def _squeezed(text: str, ruleset: Ruleset) -> list[tuple[Rule, int, int]]:
     """Where orders stand in a text without gaps."""
     orders = (
         phrase

@@ -186,18 +186,17 @@ def _hiding(
     text: str, hints: Iterable[int], tables: Iterable[Table], letters: re.Pattern[str], knows: Knows
 ) -> Iterator[Place]:
     """Places with a word that, read by one of the tables, is known."""
-
-    @cache  # a flood says the same again and again
-    def hides(word: str) -> bool:
-        return any(knows(word.translate(table)) for table in tables)
-
+    hides: dict[str, bool] = {}  # a flood says the same again and again
     done = 0
     for at in hints:
         if at < done:
             continue
         start, end = _word_around(text, at, letters)
         done = end
-        if hides(text[start:end]):
+        word = text[start:end]
+        if word not in hides:
+            hides[word] = any(knows(word.translate(table)) for table in tables)
+        if hides[word]:
             yield start, end
 
 
@@ -224,10 +223,7 @@ def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
 
 
 def _glued(text: str, knows: Knows) -> Iterator[Place]:
-    @cache
-    def says(glued: str) -> bool:
-        return any(map(knows, _NOT_LETTER.split(_GLUE.sub("", glued))))
-
+    says: dict[str, bool] = {}
     done = 0
     for at in _split(text):
         if at < done:
@@ -236,7 +232,10 @@ def _glued(text: str, knows: Knows) -> Iterator[Place]:
         whole = _GLUED.match(text, start, start + 400)
         if whole is not None:
             done = whole.end()
-            if says(whole.group()):
+            glued = whole.group()
+            if glued not in says:
+                says[glued] = any(map(knows, _NOT_LETTER.split(_GLUE.sub("", glued))))
+            if says[glued]:
                 yield whole.span()
 
 
