@@ -10,7 +10,9 @@ _DECLARATION = re.compile(
     rf"\s*:((?:[^;{{}}\"'\\]|{_STRING}|\\.)*+)",
     re.DOTALL | re.IGNORECASE,
 )
-_PIECE = re.compile(rf"(?:url|format|local|src)\([^)]*+\)|({_STRING})", re.DOTALL | re.IGNORECASE)
+_PIECE = re.compile(
+    rf"(?:url|format|local|src)\([^)]{0, 20000}+\)|({_STRING})", re.DOTALL | re.IGNORECASE
+)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n]?|(\n)|(.))", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MOST = 500_000

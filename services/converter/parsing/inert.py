@@ -30,17 +30,13 @@ def take_templates(soup: BeautifulSoup) -> Iterator[HiddenText]:
     One that a browser puts in place of its element's content stays (a shadow root), and so do long
     ones of a page that has next to no other text: its script shows them; they are told as well.
     """
-    templates = soup.find_all("template")
-    for tag in templates:
-        if tag.get("shadowrootmode") or tag.get("shadowroot"):
+    for tag in soup.find_all("template", shadowrootmode=True):
+        # Of several in one element, the first counts.
+        if tag.parent is not None:
             yield from _open_shadow(tag)
-    rest = [tag for tag in templates if tag.name == "template" and tag.parent is not None]
-    if not rest:
-        return
-    is_page = sum(map(str.isalnum, soup.get_text())) >= _LEAST_PAGE
-    for tag in rest:
-        if tag.decomposed:
-            continue
+    outer = [tag for tag in soup.find_all("template") if tag.find_parent("template") is None]
+    is_page = bool(outer) and sum(map(str.isalnum, soup.get_text())) >= _LEAST_PAGE
+    for tag in outer:
         text = _all_text(tag)
         yield from hidden_texts("script", text)
         if is_page or len(text) <= _LONGEST_STAND_IN:
@@ -75,7 +71,8 @@ def _unwrap(template: Tag) -> None:
     for node in template.find_all(string=True):
         if node.parent is not None and node.parent.name not in {"script", "style"}:
             node.replace_with(NavigableString(str(node)))
-    template.name = "div"
+    for inner in template.find_all("template"):
+        inner.name = "div"
     template.unwrap()
 
 

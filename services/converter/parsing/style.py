@@ -22,7 +22,7 @@ IMPORTANT = "!"
 
 _MOST_RULES = 20_000
 _MOST_CHECKS = 2_000_000
-_MOST_SUBSTITUTED = 50_000
+_MOST_SUBSTITUTED, _MOST_VARIABLES = 50_000, 200
 _MOST_NESTED, _LONGEST_SELECTOR = 5, 500
 _WIDTH, _HEIGHT = 1280, 800
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
@@ -204,7 +204,7 @@ def _used(
             for name in wanted & own.keys():
                 found = _VARIABLE_NAME.finditer(own[name])
                 wanted = wanted | {match[1].lower() for match in found}
-    return several & wanted
+    return frozenset(sorted(several & wanted)[:_MOST_VARIABLES])
 
 
 def _parts(prelude: str) -> list[str]:

@@ -54,7 +54,7 @@ _IN_LINE = frozenset({
     "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "u", "var",
 })  # fmt: skip
 _PAINTS = frozenset({"color", "text", "bgcolor", "background"})
-_MOST_VARIABLES, _MOST_COVERS = 500, 50
+_MOST_VARIABLES, _MOST_COVERS, _LONGEST_VALUE = 500, 10, 500
 _SAME, _LIKE = 24, 56
 """Differences of colours up to which text cannot be read, and hardly."""
 _MOST_DOUBTED = 0.3
@@ -334,7 +334,9 @@ def _style(tag: Tag, sheet: Style, variables: Mapping[str, str]) -> Style:
         return style
     known = {**variables, **_variables_of(style)}
     return {
-        name: substituted(value, known) if "var(" in value else value
+        name: substituted(value, known)
+        if "var(" in value and len(value) < _LONGEST_VALUE
+        else value
         for name, value in style.items()
     }
 

@@ -67,6 +67,34 @@ def test_attributes_of_what_is_left_out_are_told(form: str, inner: str) -> None:
     assert SECRET in {text for _, text in look(form.format(inner) + PAGE)[1]}
 
 
+def test_of_several_shadow_roots_the_first_is_seen() -> None:
+    roots = "".join(f"<template shadowrootmode=open>{n}</template>" for n in ("one", SECRET))
+    text, hidden = look(f"<div>{roots}</div>{PAGE}")
+    assert text.startswith("one An ordinary")
+    assert hidden == [("invisible-style", SECRET)]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<template><p>x" * 3000, "<noscript><p>x</p></noscript>" * 10_000,
+        f"<div>{'<template shadowrootmode=open>x</template>' * 3000}</div>",
+        f"<div>{'<b>words</b>' * 5000}"
+        f"{'<i style=position:fixed;inset:0;background:red></i>' * 500}",
+        f"<style>*{{{';'.join(f'--k{n}:1' for n in range(999))}}} i{{"
+        f"{';'.join(f'--k{n}:2' for n in range(999))}}}"
+        f"p{{color:{' '.join(f'var(--k{n})' for n in range(999))}}}</style>{'<p>x</p>' * 3000}",
+        f"<style>:root{{{';'.join(f'--a{n}:' + f'var(--a{n + 1})' * 20 for n in range(30))}}}"
+        f"p{{color:var(--a0)}} i{{--a0:red}}</style>{'<p>x</p>' * 2000}",
+        f"<div style=display:none>{'<i>x</i>' * 60_000}",
+    ],
+    ids=["templates", "stand-ins", "roots", "covers", "variables", "nested variables", "a block"],
+)  # fmt: skip
+def test_hostile_pages_cost_little(html: str) -> None:
+    assert "ordinary" in "".join(map(str, look(html + PAGE)))
+
+
 def test_what_stands_in_for_the_page_is_told_even_where_it_is_read() -> None:
     text, hidden = look("<noscript><p>" + SECRET * 20)
     assert SECRET in text
