@@ -6,12 +6,13 @@ from collections.abc import Iterator
 # Possessive, so that no text makes it slow. What stands in brackets is an address or a format.
 _STRING = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
 _DECLARATION = re.compile(
-    r"(?<![\w-])(?:content|list-style(?:-type)?|quotes|symbols|prefix|suffix|text-overflow|--(?![\w-]*font)[\w-]+)"
+    r"(?<![\w-])(?:content|list-style(?:-type)?|quotes|symbols|prefix|suffix|text-overflow"
+    r"|--(?![\w-]*font)[\w-]+)"
     rf"\s*:((?:[^;{{}}\"'\\]|{_STRING}|\\.)*+)",
     re.DOTALL | re.IGNORECASE,
 )
 _PIECE = re.compile(
-    rf"(?:url|format|local|src)\([^)]{0, 20000}+\)|({_STRING})", re.DOTALL | re.IGNORECASE
+    r"(?:url|format|local|src)\([^)]{0,20000}+\)" rf"|({_STRING})", re.DOTALL | re.IGNORECASE
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n]?|(\n)|(.))", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
