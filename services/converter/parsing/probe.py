@@ -19,6 +19,7 @@ from services.converter.parsing.pdf_drawings import Drawings, drawings
 from services.converter.parsing.pdf_fields import Beside, beside
 from services.converter.parsing.pdf_glyphs import Box, Glyphs, Ink, Type, words_of_page
 from services.converter.parsing.pdf_heights import Heights
+from services.converter.parsing.pdf_opened import opened
 from services.converter.settings import ParseOptions
 
 _LEAST_SIDE = 1
@@ -85,7 +86,7 @@ def probe(path: Path, options: ParseOptions) -> Probe:
         Refusal: `encrypted-document`, `corrupt-document`, `too-many-pages`.
     """
     try:
-        document = pdfium.PdfDocument(path)
+        document = opened(path)
     except pdfium.PdfiumError as error:
         if raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower():
             raise Refusal(

@@ -11,6 +11,7 @@ from PIL import Image
 from services.converter.parsing.layout import Page, blocks_of_page
 from services.converter.parsing.ocr import PageReader, Scan
 from services.converter.parsing.ocr_engines import TooSlow
+from services.converter.parsing.pdf_opened import opened
 from services.converter.progress import finished_part
 from services.converter.settings import ParseOptions
 
@@ -51,7 +52,7 @@ def read_pages(path: Path, numbers: Iterable[int], options: ParseOptions) -> Rea
 
     One page is in memory at a time: 252 dpi, or less on a page larger than A4.
     """
-    document = pdfium.PdfDocument(path)
+    document = opened(path)
     try:
         pages = ((number, _drawn(document, number)) for number in numbers)
         return read_drawn(PageReader(options), pages)
