@@ -153,7 +153,7 @@ def _of_function(value: str) -> Colour | None:
 def _of_parts(kind: str, parts: list[str]) -> Colour | None:
     if len(parts) < 3:
         return None
-    alpha = min(1.0, max(0.0, share(parts[3]) or 0.0)) if len(parts) > 3 else 1.0
+    alpha = _alpha_of(parts)
     if kind == "rgb":
         whole = [float(p[:-1]) * 2.55 if p.endswith("%") else float(p) for p in parts[:3]]
         red, green, blue = (min(255.0, max(0.0, one)) for one in whole)

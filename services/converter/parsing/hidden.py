@@ -1,7 +1,7 @@
 """Hidden text in small pieces, put together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from contracts.artifacts import HiddenText
 from contracts.events import HiddenKind
@@ -10,7 +10,23 @@ _MOST = 8 * 1024 * 1024
 _PIECE, _OVERLAP = 20_000, 500
 _LEAST_SENTENCE = 4
 """Words."""
+_ALIKE = 24
+"""Of 256 in red, green and blue each."""
 _SPOKEN = re.compile(r"[\"'(„“«]*[^\W\d_][\w'’,;:.!?\"()%–—“”»-]*")
+
+
+def alike(front: Sequence[int], behind: Sequence[int]) -> bool:
+    """Whether letters cannot be told from what is behind them, by red, green and blue."""
+    return all(abs(one - other) < _ALIKE for one, other in zip(front, behind, strict=True))
+
+
+def alike_in_hex(front: str, behind: str) -> bool:
+    """The same of colours by six hex digits."""
+    return alike(_parts(front), _parts(behind))
+
+
+def _parts(colour: str) -> list[int]:
+    return [int(colour[n : n + 2], 16) for n in (0, 2, 4)]
 
 
 def is_sentence(text: str) -> bool:

@@ -4,6 +4,7 @@ import re
 from functools import cached_property
 from typing import Any
 
+from services.converter.parsing.hidden import alike_in_hex
 from services.converter.parsing.odf import (
     BOXES,
     DRAW,
@@ -20,7 +21,6 @@ from services.converter.parsing.odf import (
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 WHITE = "#ffffff"
-_SAME = 24
 _MOST_SHAPES = 200
 _SOURCES = {
     TABLE + "table-cell": ("table-cell", "table-cell-properties", TABLE),
@@ -35,8 +35,7 @@ def is_same(front: str, behind: str | None) -> bool:
     """Whether letters cannot be told from what is behind them; None: that is not known."""
     if behind is None or not (_COLOUR.fullmatch(front) and _COLOUR.fullmatch(behind)):
         return False
-    parts = ((int(front[n : n + 2], 16), int(behind[n : n + 2], 16)) for n in (1, 3, 5))
-    return all(abs(one - other) < _SAME for one, other in parts)
+    return alike_in_hex(front[1:], behind[1:])
 
 
 class Grounds:

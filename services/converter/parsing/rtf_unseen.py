@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from contracts.events import HiddenKind
+from services.converter.parsing.hidden import alike
 
 _TINY_HALF_POINTS = 4
 _NARROWEST = 5
 """Per cent of their width to which letters are squeezed."""
 _RAISED_HALF_POINTS = 800
-_SAME = 24
 
 
 def unreadable(
@@ -28,5 +28,4 @@ def unreadable(
         return "off-page"
     if colours is None:
         return None
-    same = all(abs(one - other) < _SAME for one, other in zip(*colours, strict=True))
-    return "background-colour" if same else None
+    return "background-colour" if alike(*colours) else None

@@ -9,12 +9,13 @@ from xml.parsers import expat
 from contracts.events import HiddenKind
 from kernel.errors import Refusal
 from services.converter.parsing.cells import Show, number_of, shower
+from services.converter.parsing.hidden import alike_in_hex
 from services.converter.parsing.sheets import Area
 
 X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _MOST_TEXT = 1 << 20
 _TINY_POINTS = 2
-_SAME, _WHITE = 24, "FFFFFF"
+_WHITE = "FFFFFF"
 _LEAST_HEIGHT, _LEAST_WIDTH = 2.0, 0.2
 """Points, and letters."""
 _MOST_TIPS = 5000
@@ -430,7 +431,7 @@ def _hides_perhaps(dxf: Any) -> HiddenKind | None:
     front = None if color is None else _rgb(color)
     ground = dxf.find(f"{X}fill/{X}patternFill/{X}bgColor")
     behind = _WHITE if ground is None else _rgb(ground)
-    return "background-colour" if front and behind and _is_same(front, behind) else None
+    return "background-colour" if front and behind and alike_in_hex(front, behind) else None
 
 
 def _format_codes(root: Any | None) -> dict[str, str]:
@@ -462,13 +463,7 @@ def _hides(xf: Any, fonts: list[Any], fills: list[Any]) -> HiddenKind | None:
         if ground is not None and "theme" in ground.attrib and ground.attrib == color.attrib:
             return "background-colour"
         behind = "" if ground is None else _rgb(ground) or ""
-    return "background-colour" if front and behind and _is_same(front, behind) else None
-
-
-def _is_same(front: str, behind: str) -> bool:
-    return all(
-        abs(int(front[n : n + 2], 16) - int(behind[n : n + 2], 16)) < _SAME for n in (0, 2, 4)
-    )
+    return "background-colour" if front and behind and alike_in_hex(front, behind) else None
 
 
 def _rgb(color: Any) -> str | None:

@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from contracts.events import HiddenKind
-from services.converter.parsing.hidden import Unseen
+from services.converter.parsing.hidden import Unseen, alike_in_hex
 from services.converter.parsing.literal import raised
 from services.converter.parsing.looks import Links, Runs, look_of, plain_text
 
@@ -14,7 +14,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PALE = 232
 _TINY = 200
-_SAME, _SEE_THROUGH = 24, 5000
+_SEE_THROUGH = 5000
 _MOST_LEVEL = 8
 _TYPED = re.compile(r"\s*(\d{1,4})[.)]\s+(?=\S)")
 _BULLETS = (A + "buChar", A + "buAutoNum", A + "buBlip", A + "buNone")
@@ -227,7 +227,7 @@ def _unreadable(run: Any, ground: str | None) -> HiddenKind | None:
     if any(told.isdecimal() and int(told) <= _SEE_THROUGH for told in through):
         return "invisible-style"
     color = _hex_of(fill)
-    return "background-colour" if ground and color and _is_same(color, ground) else None
+    return "background-colour" if ground and color and alike_in_hex(color, ground) else None
 
 
 def _hex_of(fill: Any) -> str | None:
@@ -239,10 +239,6 @@ def _hex_of(fill: Any) -> str | None:
     color = fill.find(A + "schemeClr")
     plain = color is not None and not len(color) and color.get("val") in {"bg1", "lt1"}
     return "FFFFFF" if plain else None
-
-
-def _is_same(one: str, other: str) -> bool:
-    return all(abs(int(one[n : n + 2], 16) - int(other[n : n + 2], 16)) < _SAME for n in (0, 2, 4))
 
 
 def _is_pale(value: str) -> bool:
