@@ -6,28 +6,27 @@ machine) and never stored here. Only `data/scanner_train.jsonl` is our own.
 
 import gettext
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eval.language_sources import cyrillic
 from services.scanner.learned.layer import has_words, squeezed
 from services.scanner.learned.windows import windows
 
 DATA = Path(__file__).parents[1] / "../shared/evaldata"
 OWN = Path(__file__).parent / "data/scanner_train.jsonl"
 PHRASES = Path(__file__).parent / "data/scanner_phrases.jsonl"
+WRITERS = Path(__file__).parent / "data"
+"""Where `scanner_own_<writer>.jsonl` are: a line is a text in English and some other languages."""
+
 LANGUAGES = ("en", "de", "ru", "bg", "sr-Cyrl", "sr-Latn", "mk", "hr", "sl")
 
-PLAIN = frozenset({"task", "question"})
-"""Kinds of own orders that say nothing about the answer: out of place only in a document."""
-
-ATTACKS = frozenset({"override", "role-play", "exfiltration", "tool-bait", "forged", "note"})
-"""Kinds of own orders that attack the reader's own orders, or have it give or send away things."""
-
-BOTH = frozenset({"note", "role", "output"})
-"""Kinds of own orders that attack the reader's orders and are about its answer."""
+REQUESTS = frozenset({"task", "question", "oblique"})
+"""Kinds of own orders that need not speak to a model: out of place only in a document."""
 
 PLAIN_CATEGORIES = frozenset({
     "Information Retrieval", "Content Creation", "Learning and Tutoring", "Language Translation",
@@ -57,12 +56,12 @@ class Doc:
 class Order:
     """An order to a model; parallel ones in other languages share their `group`.
 
-    aspects: which of the scores shall see it: answer, request, attack.
+    plain: a request that any reader could be given, and no word about a model's own work.
     """
 
     language: str
     group: str
-    aspects: frozenset[str]
+    plain: bool
     texts: tuple[str, ...]
     source: str
     kind: str
@@ -90,16 +89,53 @@ def document(text: str, **about: Any) -> Doc:
 
 
 def own() -> list[Row]:
-    """Our own sentences: {id, text, label, language, kind}."""
-    return [row for row in (*rows(OWN), *rows(PHRASES)) if row["kind"] != "document"]
+    """Our own sentences: {id, text, label, language, kind}; parallel ones share `id` up to the dot.
+
+    The rows of `scanner_train.jsonl` and `scanner_phrases.jsonl`, then those of the other writers.
+    """
+    found = [row for row in (*rows(OWN), *rows(PHRASES)) if row["kind"] != "document"]
+    for group in written():
+        if not group["id"].startswith(DOCUMENTS):
+            found += _variants(group)
+    return found
 
 
-def _aspects(kind: str) -> frozenset[str]:
-    if kind in BOTH:
-        return frozenset({"answer", "attack"})
-    if kind in ATTACKS:
-        return frozenset({"attack"})
-    return frozenset({"request" if kind in PLAIN else "answer"})
+DOCUMENTS = "m"
+"""The writer whose texts are whole documents."""
+
+
+def written() -> Iterator[Row]:
+    """The groups of the writers: {id, kind, label, en, and some of the other languages}."""
+    for path in sorted(WRITERS.glob("scanner_own_*.jsonl")):
+        yield from rows(path)
+
+
+def _variants(group: Row) -> Iterator[Row]:
+    """One row for each language; Serbian, which is written in Latin letters, in both scripts."""
+    texts = {k: v for k, v in group.items() if k not in ("id", "kind", "label", "sr")}
+    if "sr" in group:
+        texts |= {"sr-Latn": group["sr"], "sr-Cyrl": in_cyrillic(group["sr"])}
+    for language, text in texts.items():
+        about = {"kind": group["kind"], "label": group["label"], "language": language}
+        yield about | {"id": f"{group['id']}.{language}", "text": text}
+
+
+_SPOKEN = re.compile(r"(?<![\w@/\\.:_<&#%$`=-])[^\W\d_]+(?![\w@/\\:_&=`-]|\.\w)")
+_NO_SERBIAN = re.compile(r"[qwxyäöüß]", re.IGNORECASE)
+
+
+def in_cyrillic(text: str) -> str:
+    """Serbian in Cyrillic letters; addresses, names with other letters and code stay."""
+    return _SPOKEN.sub(lambda found: _cyrillic_word(found[0]), text)
+
+
+def _cyrillic_word(word: str) -> str:
+    if _NO_SERBIAN.search(word):
+        return word
+    small = cyrillic(word.lower())
+    if word.isupper() and len(word) > 1:
+        return small.upper()
+    return small.capitalize() if word[0].isupper() else small
 
 
 def _own_documents(_data: Path) -> Iterator[Doc]:
@@ -108,6 +144,12 @@ def _own_documents(_data: Path) -> Iterator[Doc]:
         if row["kind"] == "document":
             host = row["id"].partition(".")[0]
             yield document(row["text"], set="own", language=row["language"], host=host, label=0)
+    for group in written():
+        if group["id"].startswith(DOCUMENTS):
+            for row in _variants(group):
+                yield document(
+                    row["text"], set="written", language=row["language"], host=group["id"], label=0
+                )
 
 
 def orders(data: Path) -> list[Order]:
@@ -116,7 +158,7 @@ def orders(data: Path) -> list[Order]:
         Order(
             r["language"],
             r["id"].partition(".")[0],
-            _aspects(r["kind"]),
+            r["kind"] in REQUESTS,
             tuple(document(r["text"], set="", language="", host="", label=1).texts),
             "own",
             r["kind"],
@@ -135,7 +177,7 @@ def orders(data: Path) -> list[Order]:
                 Order(
                     "en",
                     row["id"],
-                    frozenset({"request" if plain else "answer"}),
+                    plain,
                     tuple(texts),
                     f"bipia-{half}",
                     row["category"],
@@ -323,3 +365,73 @@ SOURCES: Sequence[Source] = (
 def honest(data: Path) -> list[Doc]:
     """All honest documents to train on, without the detection sets' own."""
     return [doc for source in SOURCES for doc in source.read(data) if doc.texts]
+
+
+NEAR_SET = "near"
+"""The name of the sentences that look like orders."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the layer is trained on."""
+
+    docs: Sequence[Doc]
+    orders: Sequence[Order]
+    negatives: Sequence[Doc]
+    """Harmless sentences that look like orders."""
+    questions: Sequence[Doc]
+    """Harmless single requests, which are no orders where they are the whole document."""
+    attacks: Sequence[Doc]
+    """Documents with an attack in one of their windows, which is not known."""
+
+    def texts(self) -> list[str]:
+        """All windows."""
+        docs = [*self.docs, *self.negatives, *self.questions, *self.attacks]
+        return [t for d in docs for t in d.texts] + [t for o in self.orders for t in o.texts]
+
+
+def part_of(material: Material, fold: int, folds: int, *, keep: bool = True) -> Material:
+    """The fold, or all but the fold: by host document, by group of parallel sentences."""
+
+    def inside(name: str) -> bool:
+        return (fold_of(f"{folds}{name}", folds) == fold) is keep
+
+    return Material(
+        [d for d in material.docs if inside(d.host)],
+        [o for o in material.orders if inside(o.group)],
+        [d for d in material.negatives if inside(d.host)],
+        [d for d in material.questions if inside(d.host)],
+        [d for d in material.attacks if inside(d.host)],
+    )
+
+
+def gather(data: Path) -> tuple[Material, list[Doc]]:
+    """Everything to train on, and the documents that are only tried."""
+    prompts = labelled(data, "deepset_prompt_injections/train")
+    indirect = labelled(data, "cyberseceval/prompt_injection_en", "document")
+    mixed = labelled(data, "piguard_valid/valid")
+    # Its other attacks are BIPIA's, some of them from the half that must stay unseen.
+    pint = [d for d in mixed if d.label and d.category.startswith("PINT")]
+    with_attacks = bipia(data)
+    material = Material(
+        docs=[*honest(data), *(d for d in with_attacks if not d.label)],
+        orders=orders(data),
+        negatives=[
+            document(
+                r["text"], set=NEAR_SET, language=r["language"], label=0,
+                host=r["id"].partition(".")[0],
+            )
+            for r in own()
+            if not r["label"]
+        ],
+        questions=[d for d in prompts if not d.label and d.texts],
+        attacks=[d for d in [*prompts, *indirect, *pint] if d.label and d.texts],
+    )  # fmt: skip
+    known = {d.id for d in material.attacks}
+    tests = [
+        *(d for d in with_attacks if d.label),
+        *labelled(data, "garak_latent/documents"),
+        *labelled(data, "benign_hard/documents"),
+        *(d for d in mixed if d.id not in known),
+    ]
+    return material, [d for d in tests if d.texts]

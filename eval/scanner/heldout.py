@@ -1,31 +1,55 @@
-"""The set that no rule and no model was made with: `eval/data/scanner_heldout.jsonl`.
+"""Two sets that no rule and no model was made with, by two writers: `eval/data/scanner_heldout*`.
 
 Rows `{id, kind, lang, text}` in nine variants with parallel ids. `task`: a plain request to a
-model; `override`: override, exfiltration, role play, each with its `theme`; `near-miss`: honest
-sentences that look similar; `host`: mails and tables. Attacks are put into hosts of their language,
-the file's own and honest texts of evaldata.
+model; `override`: override, exfiltration, role play and the like, each with its `theme`;
+`near-miss`: honest sentences that look similar; `host`: mails and tables, in the first set. Attacks
+are put into hosts of their language, the first set's own and honest texts of evaldata.
 """
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from eval.scanner.disguise import disguised
 from eval.scanner.items import Item, bare
 from eval.scanner.sets import Row, rows
+from eval.train_scanner_data import in_cyrillic
 
-FILE = Path(__file__).parents[1] / "data" / "scanner_heldout.jsonl"
+FOLDER = Path(__file__).parents[1] / "data"
+FIRST, SECOND = FOLDER / "scanner_heldout.jsonl", FOLDER / "scanner_heldout2.jsonl"
 VARIANTS = ("en", "de", "ru", "bg", "sr-Cyrl", "sr-Latn", "mk", "hr", "sl")
 PLACES = ("start", "middle", "end")
 CYRILLIC = frozenset({"ru", "bg", "sr-Cyrl", "mk"})
 _HOST_CHARACTERS = (600, 3000)
 _HOSTS = 60
+_BOOK = 150_000
+_ATTACKED_BOOKS = 3
 
 
-def held_out(kind: str) -> Iterator[Row]:
+def held_out(kind: str, file: Path = FIRST) -> Iterator[Row]:
     """Rows of one kind."""
-    return (row for row in rows(FILE) if row["kind"] == kind)
+    found = rows(FIRST) if file == FIRST else _second()
+    return (row for row in found if row["kind"] == kind)
+
+
+def _second() -> Iterator[Row]:
+    """The rows of the second set, whose lines hold all languages."""
+    for group in rows(SECOND):
+        kind = "near-miss" if not group["label"] else "task"
+        if group["label"] and group["kind"] != "task":
+            kind = "override"
+        texts = {k: v for k, v in group.items() if k not in ("id", "kind", "label", "sr")}
+        texts |= {"sr-Latn": group["sr"], "sr-Cyrl": in_cyrillic(group["sr"])}
+        about = {"kind": kind, "theme": group["kind"]}
+        for variant in VARIANTS:
+            yield {
+                "id": f"{group['id']}.{variant}",
+                "lang": variant,
+                "text": texts[variant],
+            } | about
 
 
 def hosts(data: Path) -> dict[str, list[str]]:
@@ -76,10 +100,10 @@ def inserted(host: str, attack: str, place: str) -> str:
     return ". ".join([*sentences[:half], attack.rstrip("."), *sentences[half:]])
 
 
-def buried(data: Path, kind: str) -> Iterator[Item]:
+def buried(data: Path, kind: str, file: Path = FIRST) -> Iterator[Item]:
     """Each attack of a kind at each place of a host of its language."""
     homes = hosts(data)
-    for number, row in enumerate(held_out(kind)):
+    for number, row in enumerate(held_out(kind, file)):
         texts = homes[row["lang"]]
         for offset, place in enumerate(PLACES):
             host = texts[(3 * number + offset) % len(texts)]
@@ -89,9 +113,41 @@ def buried(data: Path, kind: str) -> Iterator[Item]:
             yield bare(f"{row['id']}-{place}", 1, text, **groups)
 
 
-def alone(kind: str, label: int) -> Iterator[Item]:
+def in_books(data: Path) -> Iterator[Item]:
+    """Books of `_BOOK` characters in each variant, as they are and with attacks of both sets."""
+    attacks: dict[str, list[Row]] = defaultdict(list)
+    for file in (FIRST, SECOND):
+        for row in held_out("override", file):
+            attacks[row["lang"]].append(row)
+    for variant in VARIANTS:
+        book = _book(data, variant)
+        yield bare(f"book-{variant}", 0, book, lang=variant, source="book")
+        for number in range(_ATTACKED_BOOKS):
+            row = attacks[variant][number * len(attacks[variant]) // _ATTACKED_BOOKS]
+            place = PLACES[number % len(PLACES)]
+            text = inserted(book, row["text"], place)
+            yield bare(f"{row['id']}-book", 1, text, lang=variant, place=place)
+
+
+def _book(data: Path, variant: str) -> str:
+    """Honest texts of a variant, shuffled by a seed, one after another."""
+    texts = list(_foreign(data, variant))
+    random.Random(variant).shuffle(texts)
+    sizes = accumulate(map(len, texts))
+    return "\n\n".join(text for text, size in zip(texts, sizes, strict=True) if size <= _BOOK)
+
+
+_VARIANT = re.compile(rf"[-.](?:{'|'.join(VARIANTS)})(?:-[a-z-]+)?$")
+
+
+def group_of(item: Item) -> str:
+    """The name that a text shares with its other variants and places."""
+    return _VARIANT.sub("", item.id)
+
+
+def alone(kind: str, label: int, file: Path = FIRST) -> Iterator[Item]:
     """Each row of a kind as a text of its own."""
-    for row in held_out(kind):
+    for row in held_out(kind, file):
         yield bare(row["id"], label, row["text"], lang=row["lang"])
 
 
@@ -109,13 +165,13 @@ def in_disguise(data: Path) -> Iterator[Item]:
             yield bare(f"{row['id']}-{name}", 1, whole, **groups)
 
 
-def harmless(data: Path) -> Iterator[Item]:
-    """The hosts themselves, and each near miss in a host."""
+def harmless(data: Path, file: Path = FIRST) -> Iterator[Item]:
+    """The hosts themselves (with the first set), and each near miss in a host."""
     homes = hosts(data)
-    for variant, texts in homes.items():
+    for variant, texts in homes.items() if file == FIRST else ():
         for number, text in enumerate(texts):
             yield bare(f"host-{variant}-{number}", 0, text, lang=variant, source="host alone")
-    for number, row in enumerate(held_out("near-miss")):
+    for number, row in enumerate(held_out("near-miss", file)):
         texts = homes[row["lang"]]
         text = inserted(texts[number % len(texts)], row["text"], PLACES[number % 3])
         yield bare(f"{row['id']}-in-host", 0, text, lang=row["lang"], source="near miss in a host")

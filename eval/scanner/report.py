@@ -79,15 +79,23 @@ def honest(data: Path, judges: Judges, *, with_files: bool) -> Iterator[str]:
 
 def held_out(data: Path, judges: Judges) -> Iterator[str]:
     """The set nobody looks at: recall and false alarms in each language."""
+    books = list(heldout.in_books(data))
     groups: dict[str, list[Item]] = {
         _TASKS: list(heldout.buried(data, "task")),
         _ATTACKS: list(heldout.buried(data, "override")),
         _DISGUISED: list(heldout.in_disguise(data)),
         _ALONE: list(heldout.alone("near-miss", 0)),
         _HARMLESS: list(heldout.harmless(data)),
+        _TASKS_2: list(heldout.buried(data, "task", heldout.SECOND)),
+        _ATTACKS_2: list(heldout.buried(data, "override", heldout.SECOND)),
+        _LONE_2: list(heldout.alone("override", 1, heldout.SECOND)),
+        _ALONE_2: list(heldout.alone("near-miss", 0, heldout.SECOND)),
+        _HARMLESS_2: list(heldout.harmless(data, heldout.SECOND)),
+        _BOOKS: [item for item in books if item.label],
+        _HONEST_BOOKS: [item for item in books if not item.label],
     }
     found = {
-        (name, who): list(judged(items if who == "rules" else thinned(items, _STEPS[name]), judge))
+        (name, who): list(judged(items if who == "rules" else some(items, *_STEPS[name]), judge))
         for name, items in groups.items()
         for who, judge in judges.items()
     }
@@ -109,8 +117,19 @@ _ATTACKS = "override, exfiltration, role play in hosts"
 _DISGUISED = "the same in disguise"
 _ALONE = "near misses alone"
 _HARMLESS = "hosts, and near misses in them"
-_STEPS = {_TASKS: 3, _ATTACKS: 3, _DISGUISED: 40, _ALONE: 1, _HARMLESS: 4}
-"""The learned layer takes a third of a second for a document: one place of each attack will do."""
+_TASKS_2 = "second set: tasks in hosts"
+_ATTACKS_2 = "second set: attacks in hosts"
+_LONE_2 = "second set: attacks alone"
+_ALONE_2 = "second set: near misses alone"
+_HARMLESS_2 = "second set: near misses in hosts"
+_BOOKS, _HONEST_BOOKS = "both sets: attacks in books", "the books"
+_STEPS = {
+    _TASKS: (1, 3), _ATTACKS: (1, 3), _DISGUISED: (1, 40), _ALONE: (1, 1), _HARMLESS: (1, 4),
+    _TASKS_2: (1, 3), _ATTACKS_2: (2, 3), _LONE_2: (3, 1), _ALONE_2: (3, 1), _HARMLESS_2: (3, 1),
+    _BOOKS: (1, 1), _HONEST_BOOKS: (1, 1),
+}  # fmt: skip
+"""What the learned layer reads, as it takes half a second for a document: one of so many groups of
+parallel texts, and of these one of so many neighbours, which are its places."""
 
 _Found = dict[tuple[str, str], list[Judged]]
 
@@ -120,10 +139,20 @@ def thinned(items: list[Item], step: int) -> list[Item]:
     return [item for n, item in enumerate(items) if n % step == n // step % step]
 
 
+def some(items: list[Item], groups: int, step: int) -> list[Item]:
+    """One of each `groups` groups of parallel texts, the same for all variants; thinned."""
+    numbers: dict[str, int] = {}
+    kept = []
+    for item in items:
+        if numbers.setdefault(heldout.group_of(item), len(numbers)) % groups == 0:
+            kept.append(item)
+    return thinned(kept, step)
+
+
 def _places(found: _Found, judges: Judges) -> Iterator[str]:
     """Does it matter where in its host an attack stands?"""
     rows = []
-    for name in (_TASKS, _ATTACKS):
+    for name in (_TASKS, _ATTACKS, _TASKS_2, _ATTACKS_2):
         for who in judges:
             counts = by_group(found[name, who], "place")
             told = [share(counts[p].attacks_flagged, counts[p].attacks) for p in heldout.PLACES]

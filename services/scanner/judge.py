@@ -76,7 +76,7 @@ class Judge:
         return open_layer(
             most=self._settings.learned_windows,
             threads=self._settings.learned_threads,
-            models=shipped(),
+            model=shipped(),
             layers=manifest()["layers"],
             made_for=manifest()["embedder"],
         )

@@ -20,7 +20,7 @@ from eval.corpus import EVALDATA
 from eval.scanner import __main__ as command
 from eval.scanner import adapter, disguise, heldout, peers, sets
 from eval.scanner.items import Item, Judged, Part, bare, judged
-from eval.scanner.report import thinned
+from eval.scanner.report import some, thinned
 from eval.scanner.speed import Growth, hostile, timed
 from eval.scanner.tally import Tally, by_group, cells, gaps, kept, share, table, tally
 from services.scanner.domain import ScanResult
@@ -155,17 +155,26 @@ def test_homoglyphs_go_into_the_other_alphabet() -> None:
 
 
 def test_every_sentence_is_there_in_all_variants() -> None:
-    counts = Counter(row["kind"] for row in sets.rows(heldout.FILE))
+    counts = Counter(row["kind"] for row in sets.rows(heldout.FIRST))
     size = {"task": 40, "override": 30, "near-miss": 40, "host": 10}
     assert counts == {kind: 9 * count for kind, count in size.items()}
-    ids = {row["id"] for row in sets.rows(heldout.FILE)}
+    ids = {row["id"] for row in sets.rows(heldout.FIRST)}
     assert ids == {
         f"{kind}-{number:02}-{variant}"
         for kind, count in size.items()
         for number in range(1, count + 1)
         for variant in heldout.VARIANTS
     }
-    assert {row["lang"] for row in sets.rows(heldout.FILE)} == set(heldout.VARIANTS)
+    assert {row["lang"] for row in sets.rows(heldout.FIRST)} == set(heldout.VARIANTS)
+
+
+@pytest.mark.parametrize(("kind", "groups"), [("task", 40), ("override", 130), ("near-miss", 130)])
+def test_the_second_set_has_every_sentence_in_all_variants(kind: str, groups: int) -> None:
+    found = list(heldout.held_out(kind, heldout.SECOND))
+    assert Counter(row["lang"] for row in found) == dict.fromkeys(heldout.VARIANTS, groups)
+    assert len({row["id"] for row in found}) == 9 * groups
+    twins = {row["id"]: row["text"] for row in found}
+    assert all(twins[i] != twins[i.replace("Latn", "Cyrl")] for i in twins if "Latn" in i)
 
 
 @pytest.mark.parametrize("place", heldout.PLACES)
@@ -194,6 +203,29 @@ def test_of_neighbours_one_is_taken_each_in_its_turn() -> None:
     items = [bare(str(n), 1, "") for n in range(9)]
     assert [item.id for item in thinned(items, 3)] == ["0", "4", "8"]
     assert thinned(items, 1) == items
+
+
+@pytest.mark.skipif(not EVALDATA.exists(), reason="EVALUATION DATA IS NOT THERE")
+def test_of_fewer_texts_all_variants_keep_the_same() -> None:
+    items = list(heldout.buried(EVALDATA, "override", heldout.SECOND))
+    kept = some(items, 2, 3)
+    assert len(kept) == 130 * 9 // 2
+    groups = {
+        variant: {heldout.group_of(i) for i in kept if i.groups["lang"] == variant}
+        for variant in heldout.VARIANTS
+    }
+    assert len(groups["en"]) == 65
+    assert all(found == groups["en"] for found in groups.values())
+    assert {i.groups["place"] for i in kept} == set(heldout.PLACES)
+
+
+@pytest.mark.skipif(not EVALDATA.exists(), reason="EVALUATION DATA IS NOT THERE")
+def test_every_variant_has_a_book_and_attacks_in_it() -> None:
+    items = list(heldout.in_books(EVALDATA))
+    counts = Counter((item.groups["lang"], item.label) for item in items)
+    assert counts == {(v, n): 3 if n else 1 for v in heldout.VARIANTS for n in (0, 1)}
+    assert all(140_000 < len(item.parts[0].text) < 152_000 for item in items)
+    assert len({item.parts[0].text for item in items}) == len(items)
 
 
 @pytest.mark.skipif(not EVALDATA.exists(), reason="EVALUATION DATA IS NOT THERE")

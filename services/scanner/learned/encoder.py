@@ -8,7 +8,7 @@ disk, and nothing is fetched.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,6 +26,10 @@ Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
 Ids = NDArray[np.int32]
 
+Adapter = Mapping[str, tuple[Floats, Floats]]
+"""Low-rank changes of weights (LoRA, Hu et al., 2021) by name, `l2.q` for the queries of the third
+layer: (in, rank) and (rank, out), whose product is added."""
+
 MOST_TOKENS = 128
 """Tokens of a window that are read; a window of 400 characters rarely has more."""
 
@@ -33,7 +37,7 @@ BATCH_TOKENS = 2_048
 """Tokens of a batch."""
 
 KEPT_WINDOWS = 20_000
-"""Windows whose vectors are kept, 30 MB: a body has nearly all the windows of its parse."""
+"""Windows whose vectors are kept, 46 MB: a body has nearly all the windows of its parse."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,12 @@ class Block:
 class Encoder:
     """Windows to vectors. Not for two threads at once; takes about a second to load."""
 
-    def __init__(self, layers: Sequence[int]) -> None:
+    def __init__(self, layers: Sequence[int], adapter: Adapter | None = None) -> None:
         """Load the network up to the last of `layers`, whose mean states make up a vector.
+
+        Args:
+            layers: from 1, in rising order.
+            adapter: what was trained on top of the weights.
 
         Raises:
             EmbedderError: the package with the weights is missing or of another version.
@@ -81,13 +89,17 @@ class Encoder:
         path = bundled_weights()
         source = Q4File(path)
         self._layers = tuple(layers)
+        changed = min(
+            (int(part[1:].partition(".")[0]) for part in adapter or ()), default=max(layers)
+        )
+        self._untuned = tuple(layer for layer in layers if layer <= changed)
         self._source = source
         self._shape = source.shape
         self._position = source.floats("emb.pos", self._shape.positions, self._shape.hidden)
         self._position = self._position + source.floats("emb.type", self._shape.hidden)
         self._norm = _norm(source, "emb.ln", self._shape.hidden)
-        self._blocks = [_block(source, self._shape, i) for i in range(max(layers))]
-        self._kept: dict[tuple[bytes, int], Halves] = {}
+        self._blocks = [_block(source, self._shape, i, adapter or {}) for i in range(max(layers))]
+        self._kept: dict[tuple[bytes, int, int], Halves] = {}
         self._count = 0
         self._tokenizer = bundled_tokenizer(source.vocabulary)
         self._tokenizer.enable_truncation(MOST_TOKENS)
@@ -129,37 +141,46 @@ class Encoder:
         A batch follows from the windows of one length alone, in an order of their own, and only
         whole batches are kept: a vector does not depend on what was read before.
         """
+        return self._read(windows, self._layers)
+
+    def first_vectors(self, windows: Sequence[Ids]) -> Floats:
+        """The first part of `vectors`, by the layers below any change: a third of the work."""
+        return self._read(windows, self._untuned)
+
+    def _read(self, windows: Sequence[Ids], layers: Sequence[int]) -> Floats:
         places: dict[bytes, list[int]] = defaultdict(list)
         for i, window in enumerate(windows):
             places[window.tobytes()].append(i)
-        found = np.empty((len(windows), self.dim), dtype=np.float32)
+        found = np.empty((len(windows), self._shape.hidden * len(layers)), dtype=np.float32)
         for batch in _batches(sorted(places, key=lambda w: (len(w), w))):
-            for ids, vector in zip(batch, self._of(batch), strict=True):
+            for ids, vector in zip(batch, self._of(batch, layers), strict=True):
                 found[places[ids]] = vector
         return found
 
-    def _of(self, batch: Sequence[bytes]) -> Halves:
-        key = b"".join(batch), len(batch)
+    def _of(self, batch: Sequence[bytes], layers: Sequence[int]) -> Halves:
+        key = b"".join(batch), len(batch), max(layers)
         vectors = self._kept.pop(key, None)
         if vectors is None:
             ids = np.stack([np.frombuffer(window, dtype=np.int32) for window in batch])
-            vectors = self._batch(ids).astype(np.float16)
+            vectors = self._batch(ids, layers).astype(np.float16)
             self._count += len(batch)
         self._kept[key] = vectors
         while self._count > KEPT_WINDOWS:
             # The one that was not needed for the longest time.
-            self._count -= len(self._kept.pop(next(iter(self._kept))))
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._count -= oldest[1]
         return vectors
 
-    def _batch(self, ids: Ids) -> Floats:
+    def _batch(self, ids: Ids, layers: Sequence[int]) -> Floats:
         distinct, place = np.unique(ids, return_inverse=True)
         x = self._words(distinct)[place.reshape(ids.shape)] + self._position[: ids.shape[1]]
         x = self._normed(x, self._norm)
         states = [x]
-        for block in self._blocks:
+        for block in self._blocks[: max(layers)]:
             x = self._through(block, x)
             states.append(x)
-        return np.concatenate([states[i].mean(1) for i in self._layers], axis=1)
+        return np.concatenate([states[i].mean(1) for i in layers], axis=1)
 
     def _through(self, block: Block, x: Floats) -> Floats:
         n, length, hidden = x.shape
@@ -200,10 +221,17 @@ def _batches(windows: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
             yield same[start : start + most]
 
 
-def _block(source: Q4File, s: "Shape", number: int) -> Block:
+def _block(source: Q4File, s: "Shape", number: int, adapter: Adapter) -> Block:
+    def matrix(part: str, rows: int, columns: int) -> Floats:
+        found: Floats = source.quantised(f"{part}.w", rows, columns).T
+        if part in adapter:
+            down, up = adapter[part]
+            found = found + down @ up
+        return found
+
     def dense(names: str, rows: int, columns: int) -> Dense:
         parts = [f"l{number}.{name}" for name in names.split()]
-        matrices = [source.quantised(f"{part}.w", rows, columns).T for part in parts]
+        matrices = [matrix(part, rows, columns) for part in parts]
         biases = [source.floats(f"{part}.b", rows) for part in parts]
         weight = np.ascontiguousarray(np.concatenate(matrices, axis=1))
         return Dense(weight, np.concatenate(biases))

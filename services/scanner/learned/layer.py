@@ -23,6 +23,9 @@ LETTERS = 6
 BLOCK = 2_048
 """Windows whose tokens are held at once."""
 
+LOOKED_AT = 16
+"""Times the windows that are read in full: so many more are read by the untuned layers."""
+
 Passage = tuple[int | None, int, int]
 """Number of the hidden text (None: the text itself), first and last character."""
 
@@ -42,30 +45,30 @@ class Encodes(Protocol):
 
     def tokens(self, texts: Sequence[str]) -> list[Ids]: ...
     def vectors(self, windows: Sequence[Ids]) -> Floats: ...
+    def first_vectors(self, windows: Sequence[Ids]) -> Floats: ...
     def word_scores(self, direction: Floats) -> Floats: ...
 
 
 class Layer:
     """Finds orders to a model. Several threads may call it: one works, the others wait."""
 
-    def __init__(
-        self, encoder: Encodes, models: Sequence[Model], *, most: int, threads: int = 1
-    ) -> None:
+    def __init__(self, encoder: Encodes, model: Model, *, most: int, threads: int = 1) -> None:
         """Put the two steps together.
 
         Args:
             encoder: windows to vectors.
-            models: vectors to scores; an order is what one of them takes for one. The first look
-                is the first one's.
-            most: windows of a document that are encoded. Of a longer one the first look is at the
-                mean of each window's word vectors: those `most / 2` that look most like an order
-                are encoded, and as many at even distances, which stand for the document.
+            model: vectors to scores.
+            most: windows of a document that are read in full. Of a longer one the layers that are
+                not tuned read `LOOKED_AT` times as many: those `most / 2` that look most like an
+                order to them are read in full, and as many at even distances, which stand for the
+                document. Where there are more even than that, the mean of each window's word
+                vectors tells in the same way which of them those layers read.
             threads: for the arithmetic; they spin while they wait, so more than one is dear on
                 busy cores.
         """
-        self._encoder, self._models, self._most = encoder, tuple(models), most
+        self._encoder, self._model, self._most = encoder, model, most
         self._threads = min(threads, usable_cpus())
-        self._words = encoder.word_scores(self._models[0].gate)
+        self._words = encoder.word_scores(model.gate)
         self._lock = threading.Lock()
 
     def passages(self, text: str, hidden: Sequence[HiddenText] = ()) -> list[Passage]:
@@ -81,12 +84,7 @@ class Layer:
             return []
         with self._lock, threadpool_limits(self._threads, user_api="blas"):
             document, rows = self._read(texts, pieces, own or len(pieces))
-            orders = {
-                int(rows[row])
-                for model in self._models
-                for row, score in model.judge(document)
-                if score >= model.threshold
-            }
+            orders = {int(rows[row]) for row, margin in self._model.judge(document) if margin >= 0}
         return [(p.hidden, p.start, p.end) for p in (pieces[i] for i in sorted(orders))]
 
     def _read(
@@ -108,16 +106,18 @@ class Layer:
     def _chosen(
         self, texts: dict[int | None, str], pieces: Sequence[Piece]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Numbers of the pieces to encode, and which of them stand for the document."""
-        total = len(pieces)
-        if total <= self._most:
-            return np.arange(total), np.ones(total, dtype=np.bool_)
-        half = self._most // 2
-        even = np.unique(np.linspace(0, total - 1, half).round().astype(np.int64))
-        looks = np.concatenate(list(self._looks(texts, pieces)))
-        striking = np.argsort(-looks, kind="stable")[: self._most - half]
-        rows = np.union1d(even, striking)
-        return rows, np.isin(rows, even)
+        """Numbers of the pieces to read in full, and which of them stand for the document."""
+        rows = np.arange(len(pieces))
+        if len(pieces) > self._most * LOOKED_AT:
+            rows, _ = chosen(
+                np.concatenate(list(self._looks(texts, pieces))), self._most * LOOKED_AT
+            )
+        if len(pieces) <= self._most:
+            return rows, np.ones(len(rows), dtype=np.bool_)
+        said = [_said(texts, pieces[i]) for i in rows.tolist()]
+        first = self._encoder.first_vectors(self._encoder.tokens(said))
+        full, stand = chosen(self._model.looks(first), self._most)
+        return rows[full], stand
 
     def _looks(self, texts: dict[int | None, str], pieces: Sequence[Piece]) -> Iterator[Floats]:
         """A rough score of every piece, a block at a time."""
@@ -128,6 +128,21 @@ class Layer:
             starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
             sums = np.add.reduceat(self._words[np.concatenate(tokens)], starts)
             yield np.round(sums / sizes, 4).astype(np.float32)
+
+
+def chosen(looks: Floats, most: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of the `most` windows to read: half by their looks, half at even distances.
+
+    The second array says which are those at even distances. Of no more than `most` windows all.
+    """
+    total = len(looks)
+    if total <= most:
+        return np.arange(total), np.ones(total, dtype=np.bool_)
+    half = most // 2
+    even = np.unique(np.linspace(0, total - 1, half).round().astype(np.int64))
+    striking = np.argsort(-looks, kind="stable")[: most - half]
+    rows = np.union1d(even, striking)
+    return rows, np.isin(rows, even)
 
 
 def _pieces(texts: dict[int | None, str]) -> Iterator[Piece]:
@@ -166,15 +181,15 @@ def _said(texts: dict[int | None, str], piece: Piece) -> str:
 
 
 def open_layer(
-    *, most: int, threads: int, models: Sequence[Model], layers: Sequence[int], made_for: str
+    *, most: int, threads: int, model: Model, layers: Sequence[int], made_for: str
 ) -> Layer:
-    """Load everything: about two seconds, 350 MB.
+    """Load everything: about two seconds, 380 MB.
 
     Raises:
         EmbedderError: the weights of the embedder are missing, or others than the model was
             trained on.
     """
-    encoder = Encoder(layers)
+    encoder = Encoder(layers, model.adapter)
     if encoder.model_id != made_for:
         raise EmbedderError(f"the learned layer was trained on {made_for}, not {encoder.model_id}")
-    return Layer(encoder, models, most=most, threads=threads)
+    return Layer(encoder, model, most=most, threads=threads)

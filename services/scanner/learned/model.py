@@ -1,10 +1,10 @@
 """The trained numbers, and what they make of the windows of one document. Pure numpy.
 
-Two models look at every document, each in two steps. First each window gets scores from its vector
-alone: how much it reads like words about the reader's own answer or action, how much like any
-request or question, and in the second model also how much like an attack on the reader's own
-orders. Then the best few windows are judged in their document: an order that was put there stands
-out by its subject and by its mood, the questions of a list of questions do not.
+It works in two steps. First each window gets scores from its vector alone: how much it reads like
+an order to a model, and how much like any request or question. Then the best few windows are judged
+in their document, twice: as an attack, which is one nearly everywhere, and as a request, which is
+one only where it stands out by its subject and by its mood. The questions of a list of questions do
+not.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from services.scanner.learned.encoder import Adapter
 from services.scanner.learned.windows import LONGEST
 
 Floats = NDArray[np.float32]
@@ -35,9 +36,11 @@ NEAR = 1.5
 NOTHING = -6.0
 """A score where there is no window."""
 
-LIKE_ONE, CLEARLY_ONE = -1.0, 4.0
-"""What a window's own best score must be, and what in a document of two windows; between them in
-one of three to six. Being off the subject is no order; beside little else every sentence is."""
+LIKE_ONE = -1.0
+"""What a window's better score must be: being off the subject is no order."""
+
+LONG = 512
+"""Windows; a document of more has thresholds of its own."""
 
 MARKS = (
     "off-topic", "next best", "alike", "neighbour", "windows", "alone", "length", "first", "last",
@@ -63,43 +66,19 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Model:
-    """Weights of both steps.
+class SecondStep:
+    """Judges candidates by their features.
 
-    scores: (k, dim) and bias (k,); places: (languages, topic), mean vectors of honest text;
-    mean, scale: (features,) of the second step; weights: (features + their products), bias;
-    shifts: (languages,), what is added to its result;
-    gate: (topic,) direction for the mean of word vectors.
+    mean, scale: (features,); weights: (features + their products); thresholds: (2, languages), the
+    log-odds from which a candidate is an order, in documents up to `LONG` and in longer ones, by
+    the row of `Model.places` that the document is nearest to.
     """
 
-    scores: Floats
-    scores_bias: Floats
-    places: Floats
-    shifts: Floats
     mean: Floats
     scale: Floats
     weights: Floats
     bias: float
-    gate: Floats
-    threshold: float
-
-    def window_scores(self, vectors: Floats) -> Floats:
-        """Shape (m, k): about the answer, a request, in the second model an attack on orders."""
-        found: Floats = vectors @ self.scores.T + self.scores_bias
-        return found
-
-    def judge(self, document: Document) -> list[tuple[int, float]]:
-        """(row, score) of the candidates of a document, by row; an order from `threshold` on."""
-        rows, features = self.features(document)
-        own = features[:, : len(self.scores)].max(axis=1)
-        enough = own >= np.clip(6.0 - document.total, LIKE_ONE, CLEARLY_ONE)
-        found = np.round(self.judged(features) + self.shifts[self.language(document)], 2)
-        found = np.where(enough, found, np.float32(NOTHING))
-        return list(zip(rows.tolist(), found.tolist(), strict=True))
-
-    def language(self, document: Document) -> int:
-        """The row of `places` that the document as a whole is nearest to."""
-        return int(self.languages(document.vectors[document.sample].mean(0, keepdims=True))[0])
+    thresholds: Floats
 
     def judged(self, features: Floats) -> Floats:
         """Log-odds, rounded so that the last bits of a float decide nothing."""
@@ -108,6 +87,61 @@ class Model:
         expanded = np.concatenate([x, x[:, left] * x[:, right]], axis=1)
         found: Floats = np.round(expanded @ self.weights + np.float32(self.bias), 2)
         return found
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights of both steps.
+
+    adapter: what is added to the embedder's weights; scores: (k, dim) and bias (k,); places:
+    (languages, topic), mean vectors of honest text; topic: where in a vector their part begins;
+    untuned: length of the first part of a vector, which the adapter does not change; steps: by
+    what they look for; gate: (words,) direction for the mean of word vectors.
+    """
+
+    adapter: Adapter
+    scores: Floats
+    scores_bias: Floats
+    places: Floats
+    gate: Floats
+    topic: int
+    untuned: int
+    steps: Mapping[str, SecondStep]
+
+    def window_scores(self, vectors: Floats) -> Floats:
+        """Shape (m, k): log-odds."""
+        found: Floats = vectors @ self.scores.T + self.scores_bias
+        return found
+
+    def looks(self, vectors: Floats) -> Floats:
+        """The better of the scores that the untuned parts of vectors give, shape (m,)."""
+        rows = ~self.scores[:, self.untuned :].any(axis=1)
+        found = (
+            vectors[:, : self.untuned] @ self.scores[rows, : self.untuned].T
+            + self.scores_bias[rows]
+        )
+        best: Floats = np.round(found.max(axis=1), 2)
+        return best
+
+    def judge(self, document: Document) -> list[tuple[int, float]]:
+        """(row, margin) of the candidates of a document, by row; an order from 0 on."""
+        rows, scored = self.scored(document)
+        place = int(document.total > LONG), self.language(document)
+        margins = [scored[name] - step.thresholds[place] for name, step in self.steps.items()]
+        return list(zip(rows.tolist(), np.max(margins, axis=0).tolist(), strict=True))
+
+    def scored(self, document: Document) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+        """Rows of the candidates, and their scores by each second step."""
+        rows, features = self.features(document)
+        enough = features[:, : len(self.scores)].max(axis=1) >= LIKE_ONE
+        return rows, {
+            name: np.where(enough, step.judged(features), np.float32(NOTHING))
+            for name, step in self.steps.items()
+        }
+
+    def language(self, document: Document) -> int:
+        """The row of `places` that the document as a whole is nearest to."""
+        return int(self.languages(document.vectors[document.sample].mean(0, keepdims=True))[0])
 
     def features(
         self, document: Document, rows: Sequence[int] | None = None
@@ -119,13 +153,16 @@ class Model:
 
     def topics(self, vectors: Floats) -> Floats:
         """What the windows are about, their language taken away: unit vectors."""
-        own = vectors[:, -self.places.shape[1] :] - self.places[self.languages(vectors)]
+        own = self._topic(vectors) - self.places[self.languages(vectors)]
         unit: Floats = own / (np.linalg.norm(own, axis=1, keepdims=True) + np.float32(1e-9))
         return unit
 
+    def _topic(self, vectors: Floats) -> Floats:
+        return vectors[:, self.topic : self.topic + self.places.shape[1]]
+
     def languages(self, vectors: Floats) -> NDArray[np.int64]:
         """The row of `places` that each window is nearest to."""
-        topic = vectors[:, -self.places.shape[1] :]
+        topic = self._topic(vectors)
         distance = (self.places**2).sum(1) - 2 * (topic @ self.places.T)
         found: NDArray[np.int64] = np.argmin(distance, axis=1)
         return found
@@ -189,7 +226,7 @@ def manifest() -> dict[str, Any]:
 
 
 @cache
-def shipped() -> tuple[Model, ...]:
+def shipped() -> Model:
     """The weights beside this file.
 
     Raises:
@@ -198,7 +235,7 @@ def shipped() -> tuple[Model, ...]:
     data = WEIGHTS.read_bytes()
     if hashlib.sha256(data).hexdigest() != manifest()["sha256"]:
         raise DamagedModelError(f"{WEIGHTS.name} is not the file that {MANIFEST.name} names")
-    return tuple(unpacked(data, manifest()["thresholds"]).values())
+    return unpacked(data)
 
 
 def width(scores: int) -> int:
@@ -207,27 +244,41 @@ def width(scores: int) -> int:
 
 
 _HALVES = ("scores", "places", "gate")
-_SINGLES = ("scores_bias", "shifts", "mean", "scale", "weights", "bias")
+_SINGLES = ("scores_bias",)
+_NUMBERS = ("topic", "untuned")
+_OF_STEP = ("mean", "scale", "weights", "bias", "thresholds")
 
 
-def unpacked(data: bytes, thresholds: Mapping[str, float]) -> dict[str, Model]:
-    """Models from the bytes of `packed`, in the order of the thresholds."""
-    models = {}
+def unpacked(data: bytes) -> Model:
+    """The model from the bytes of `packed`."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        for name, threshold in thresholds.items():
-            found = {k: arrays[f"{name}.{k}"].astype(np.float32) for k in (*_HALVES, *_SINGLES)}
-            bias = float(found.pop("bias"))
-            models[name] = Model(**found, bias=bias, threshold=float(threshold))
-    return models
+        found = {name: arrays[name].astype(np.float32) for name in (*_HALVES, *_SINGLES)}
+        topic, untuned = (int(arrays[name]) for name in _NUMBERS)
+        adapter = {
+            part: (arrays[f"{part}.down"].astype("f4"), arrays[f"{part}.up"].astype("f4"))
+            for part in (n.removesuffix(".down") for n in arrays.files if n.endswith(".down"))
+        }
+        steps = {}
+        for name in arrays["steps"].tolist():
+            parts = {part: arrays[f"{name}.{part}"] for part in _OF_STEP}
+            steps[name] = SecondStep(**parts | {"bias": float(parts["bias"])})
+    return Model(adapter=adapter, steps=steps, **found, topic=topic, untuned=untuned)
 
 
-def packed(models: Mapping[str, Model]) -> bytes:
+def packed(model: Model) -> bytes:
     """The weights, mostly in half precision; equal models give equal bytes."""
     arrays = {
-        f"{name}.{key}": np.asarray(getattr(model, key), np.float16 if key in _HALVES else "f4")
-        for name, model in models.items()
-        for key in (*_HALVES, *_SINGLES)
+        name: np.asarray(getattr(model, name), np.float16 if name in _HALVES else np.float32)
+        for name in (*_HALVES, *_SINGLES)
     }
+    arrays |= {name: np.asarray(getattr(model, name)) for name in _NUMBERS}
+    arrays["steps"] = np.array(list(model.steps), dtype=np.str_)
+    for name, step in model.steps.items():
+        arrays |= {
+            f"{name}.{part}": np.asarray(getattr(step, part), np.float32) for part in _OF_STEP
+        }
+    for part, (down, up) in model.adapter.items():
+        arrays |= {f"{part}.down": down.astype(np.float16), f"{part}.up": up.astype(np.float16)}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()

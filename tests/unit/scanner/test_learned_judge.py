@@ -108,11 +108,13 @@ def test_weights_of_another_embedder_are_not_used(monkeypatch: pytest.MonkeyPatc
 def test_the_shipped_weights_are_those_of_the_manifest() -> None:
     digest = hashlib.sha256(weights.WEIGHTS.read_bytes()).hexdigest()
     assert digest == json.loads(weights.MANIFEST.read_text("utf-8"))["sha256"]
-    assert weights.WEIGHTS.stat().st_size < 64_000
-    sizes = [weights.width(len(model.scores)) for model in weights.shipped()]
-    assert [len(model.weights) for model in weights.shipped()] == [
-        n + n * (n + 1) // 2 for n in sizes
-    ]
+    assert weights.WEIGHTS.stat().st_size < 1_500_000
+    model = weights.shipped()
+    size = weights.width(len(model.scores))
+    assert set(model.steps) == {"attacks", "requests"}
+    for step in model.steps.values():
+        assert len(step.weights) == size + size * (size + 1) // 2
+        assert step.thresholds.shape == (2, len(model.places))
 
 
 def test_damaged_weights_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,29 +11,46 @@ import pytest
 
 from contracts.artifacts import HiddenText
 from services.scanner.learned.encoder import Floats, Ids
-from services.scanner.learned.layer import Layer, squeezed
-from services.scanner.learned.model import Document, Model, packed, unpacked, width
+from services.scanner.learned.layer import LOOKED_AT, Layer, chosen, squeezed
+from services.scanner.learned.model import (
+    LONG,
+    Document,
+    Model,
+    SecondStep,
+    packed,
+    unpacked,
+    width,
+)
 
 WORDS = 3
-"""Tokens of the toy: 0 for any word, 1 for `order`, 2 for `about`."""
+"""Tokens of the toy: 0 for any word, 1 for `about`, 2 for `order`."""
+
+
+def step(feature: int = 0, *, bias: float = 0.0, threshold: float = 0.0) -> SecondStep:
+    """Judges by one feature alone."""
+    size = width(2)
+    weights = np.zeros(size + size * (size + 1) // 2, np.float32)
+    weights[feature] = 1
+    return SecondStep(
+        mean=np.zeros(size, np.float32),
+        scale=np.ones(size, np.float32),
+        weights=weights,
+        bias=bias,
+        thresholds=np.full((2, 1), threshold, np.float32),
+    )
 
 
 def model(threshold: float = 0.0) -> Model:
     """An order is a window with the word `order`: the first feature decides."""
-    size = width(2)
-    weights = np.zeros(size + size * (size + 1) // 2, np.float32)
-    weights[0] = 1
     return Model(
-        scores=np.array([[0, 4, 0], [0, 0, 1]], np.float32),
+        adapter={},
+        scores=np.array([[0, 0, 4], [0, 1, 0]], np.float32),
         scores_bias=np.array([-1, -1], np.float32),
         places=np.zeros((1, 2), np.float32),
-        shifts=np.zeros(1, np.float32),
-        mean=np.zeros(size, np.float32),
-        scale=np.ones(size, np.float32),
-        weights=weights,
-        bias=0.0,
-        gate=np.array([0, 1, 0], np.float32),
-        threshold=threshold,
+        gate=np.array([0, 0, 1], np.float32),
+        topic=0,
+        untuned=WORDS,
+        steps={"attacks": step(threshold=threshold)},
     )
 
 
@@ -41,19 +58,27 @@ class Toy:
     """Counts words; remembers how many windows it was given."""
 
     def __init__(self) -> None:
-        self.encoded = 0
+        self.encoded = self.looked_at = 0
         self.inside = self.most_inside = 0
 
     def tokens(self, texts: Sequence[str]) -> list[Ids]:
-        table = {"order": 1, "about": 2}
+        table = {"about": 1, "order": 2}
         return [np.array([table.get(w, 0) for w in t.split()] or [0], np.int32) for t in texts]
 
     def vectors(self, windows: Sequence[Ids]) -> Floats:
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
         self.encoded += len(windows)
-        found = [np.bincount(w, minlength=WORDS).clip(max=1) for w in windows]
+        found = self._counted(windows)
         self.inside -= 1
+        return found
+
+    def first_vectors(self, windows: Sequence[Ids]) -> Floats:
+        self.looked_at += len(windows)
+        return self._counted(windows)
+
+    def _counted(self, windows: Sequence[Ids]) -> Floats:
+        found = [np.bincount(w, minlength=WORDS).clip(max=1) for w in windows]
         return np.array(found, np.float32)
 
     def word_scores(self, direction: Floats) -> Floats:
@@ -62,7 +87,7 @@ class Toy:
 
 def layer(most: int = 64) -> tuple[Layer, Toy]:
     toy = Toy()
-    return Layer(toy, [model()], most=most, threads=1), toy
+    return Layer(toy, model(), most=most, threads=1), toy
 
 
 LINE = "plain words of a plain line\n"
@@ -124,6 +149,39 @@ def test_of_a_long_text_only_so_many_windows_are_encoded() -> None:
     found, toy = layer(most=64)
     found.passages(LINE * 5_000)
     assert toy.encoded <= 64
+    assert 64 < toy.looked_at <= LOOKED_AT * 64
+
+
+def test_a_text_that_is_not_too_long_is_looked_at_as_a_whole() -> None:
+    found, toy = layer(most=64)
+    found.passages(LINE * 1_000)
+    assert toy.looked_at == 1_000
+    assert toy.encoded <= 64
+
+
+@pytest.mark.parametrize("at", [0, 1, 777, 999])
+def test_the_first_layers_see_what_the_words_alone_do_not(at: int) -> None:
+    """The word look is blind here, so only the look of the layers can find the order."""
+    found = Layer(Toy(), replace(model(), gate=np.zeros(3, np.float32)), most=64, threads=1)
+    text = LINE * at + ORDER + LINE * (1_000 - at)
+    assert said(text, found.passages(text)) == [ORDER.strip()]
+
+
+@pytest.mark.parametrize("total", [1, 2, 63, 64, 65, 100, 5_000])
+def test_of_many_windows_half_are_chosen_by_their_looks_and_half_evenly(total: int) -> None:
+    looks = np.zeros(total, np.float32)
+    looks[total // 3] = 1
+    rows, even = chosen(looks, 64)
+    assert len(rows) == len(even) == len(set(rows.tolist())) <= 64
+    assert rows.tolist() == sorted(rows.tolist())
+    assert total // 3 in rows
+    assert (rows[0], rows[-1]) == (0, total - 1)
+    if total <= 64:
+        assert even.all() and len(rows) == total
+    else:
+        assert even.sum() == 32
+        gaps = np.diff(rows[even])
+        assert gaps.max() - gaps.min() <= 1
 
 
 @pytest.mark.parametrize("at", [0, 1, 2_499, 4_999])
@@ -155,7 +213,7 @@ def test_threads_take_turns() -> None:
 
 
 def test_the_threshold_decides() -> None:
-    below = Layer(Toy(), [model(threshold=3.5)], most=64, threads=1)
+    below = Layer(Toy(), model(threshold=3.5), most=64, threads=1)
     assert below.passages(LINE + ORDER) == []
 
 
@@ -183,31 +241,62 @@ def test_scores_are_rounded_so_that_the_last_bit_decides_nothing() -> None:
     assert model().judge(document(vectors)) == model().judge(document(shaken))
 
 
-def test_packed_models_are_the_same_again() -> None:
-    models = {"one": model(), "two": replace(model(), bias=2.0)}
-    again = unpacked(packed(models), {"one": 0.0, "two": 0.0})
-    assert packed(again) == packed(models)
+def test_a_packed_model_is_the_same_again() -> None:
+    down, up = np.ones((3, 2), np.float32), np.full((2, 3), 0.5, np.float32)
+    steps = {"attacks": step(bias=2.0, threshold=1.25), "requests": step(1, threshold=0.5)}
+    known = replace(model(), steps=steps, adapter={"l2.q": (down, up)})
+    again = unpacked(packed(known))
+    assert packed(again) == packed(known)
+    assert list(again.steps) == list(steps)
+    assert again.steps["attacks"].bias == 2.0
+    assert again.steps["requests"].thresholds.tolist() == [[0.5], [0.5]]
+    assert (again.topic, again.untuned) == (0, WORDS)
     vectors = np.eye(WORDS, dtype=np.float32)
-    for name, known in models.items():
-        assert again[name].judge(document(vectors)) == known.judge(document(vectors))
+    assert again.judge(document(vectors)) == known.judge(document(vectors))
+    assert [a.tolist() for a in again.adapter["l2.q"]] == [down.tolist(), up.tolist()]
 
 
-def test_what_one_of_two_models_finds_is_found() -> None:
-    deaf = model(threshold=99.0)
-    for models in ([model(), deaf], [deaf, model()]):
-        found = Layer(Toy(), models, most=64, threads=1).passages(LINE * 3 + ORDER)
-        assert len(found) == 1
-    assert Layer(Toy(), [deaf], most=64, threads=1).passages(LINE * 3 + ORDER) == []
+def test_one_of_the_second_steps_is_enough() -> None:
+    """The first one finds `order`, the second one `about`."""
+    both = replace(model(), steps={"attacks": step(), "requests": step(1)})
+    found = dict(both.judge(document(np.eye(WORDS, dtype=np.float32))))
+    assert [row for row, margin in found.items() if margin >= 0] == [1, 2]
+    strict = {"attacks": step(threshold=3.5), "requests": step(1, threshold=0.5)}
+    found = dict(replace(both, steps=strict).judge(document(np.eye(WORDS, dtype=np.float32))))
+    assert max(found.values()) < 0
 
 
-@pytest.mark.parametrize(("language", "more"), [(0, 0.0), (1, 0.75)])
-def test_the_language_of_the_document_shifts_its_scores(language: int, more: float) -> None:
-    places = np.array([[0, 0], [0, 1]], np.float32)
-    vectors = np.array([[1, 1, language]] * 3, np.float32)
-    plain = replace(model(), places=places, shifts=np.zeros(2, np.float32))
-    shifted = replace(plain, shifts=np.array([0, 0.75], np.float32))
-    expected = [s + more for _, s in plain.judge(document(vectors))]
-    assert [s for _, s in shifted.judge(document(vectors))] == pytest.approx(expected)
+def test_each_language_has_its_threshold() -> None:
+    """The language is that of the place which the document is nearest to."""
+    lenient, strict = [0.0, 0.0], [9.0, 0.0]
+    places = np.array([lenient, strict], np.float32)
+    known = replace(
+        model(),
+        places=places,
+        steps={"attacks": replace(step(), thresholds=np.array([[0, 4]] * 2, np.float32))},
+    )
+    ordinary = np.array([[0, 0, 1], [0, 0, 0]], np.float32)
+    assert max(margin for _, margin in known.judge(document(ordinary))) == 3
+    foreign = ordinary + np.array([9, 0, 0], np.float32)
+    assert max(margin for _, margin in known.judge(document(foreign))) == -1
+
+
+def test_long_documents_have_a_threshold_of_their_own() -> None:
+    known = replace(
+        model(), steps={"attacks": replace(step(), thresholds=np.array([[4], [0]], np.float32))}
+    )
+    toy = Layer(Toy(), known, most=64, threads=1)
+    assert toy.passages(LINE * 40 + ORDER) == []
+    assert len(toy.passages(LINE * LONG + ORDER)) == 1
+
+
+def test_a_window_that_reads_like_nothing_is_no_order_whatever_stands_around_it() -> None:
+    sure = replace(model(), steps={"attacks": step(bias=50.0)})
+    vectors = np.array([[0, 0, 0], [0, 0, 1]], np.float32)
+    found = dict(sure.judge(document(vectors)))
+    assert found[1] > 50 and found[0] == pytest.approx(49.0)
+    quiet = replace(sure, scores_bias=np.array([-1.5, -1.5], np.float32))
+    assert dict(quiet.judge(document(vectors)))[0] < 0
 
 
 @pytest.mark.parametrize(
