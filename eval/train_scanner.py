@@ -3,9 +3,9 @@
 `python -m eval.train_scanner [--try] [--cache FOLDER] [DATA]` tunes the first step on three
 quarters of everything (own texts by group, honest documents by host; BIPIA's test half is never
 among them). The second steps and their thresholds come from the last quarter, each half of it
-judged by what was learned from the other. What was measured is what is written: `model.npz` and
-`model.json` of `services/scanner/learned`. `--try` prints the figures only; in `--cache` the tuned
-network is kept. About an hour on two cores.
+judged by what was learned from the other; those that are written are learned from both. It writes
+`model.npz` and `model.json` of `services/scanner/learned`. `--try` prints the figures only; in
+`--cache` the tuned network is kept. About an hour on two cores.
 """
 
 import hashlib
