@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.language_sources import cyrillic
-from services.scanner.learned.layer import has_words, squeezed
+from services.scanner.learned.reading import has_words, squeezed
 from services.scanner.learned.windows import windows
 
 DATA = Path(__file__).parents[1] / "../shared/evaldata"

@@ -1,9 +1,7 @@
 """From a document to the passages that read like orders to a model."""
 
-import re
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
@@ -15,10 +13,7 @@ from kernel.embedder.base import EmbedderError
 from kernel.embedder.threads import usable_cpus
 from services.scanner.learned.encoder import Encoder, Floats, Ids
 from services.scanner.learned.model import Document, Model
-from services.scanner.learned.windows import windows
-
-LETTERS = 6
-"""A window with fewer says nothing."""
+from services.scanner.learned.reading import Piece, Texts, encoded_pieces, pieces
 
 BLOCK = 2_048
 """Windows whose tokens are held at once."""
@@ -28,16 +23,6 @@ LOOKED_AT = 16
 
 Passage = tuple[int | None, int, int]
 """Number of the hidden text (None: the text itself), first and last character."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A window of one of a document's texts."""
-
-    hidden: int | None
-    start: int
-    end: int
-    alone: bool
 
 
 class Encodes(Protocol):
@@ -75,54 +60,60 @@ class Layer:
         """The passages of a document that are taken for orders, in order."""
         from threadpoolctl import threadpool_limits
 
-        texts: dict[int | None, str] = {None: text} | {i: h.text for i, h in enumerate(hidden)}
+        texts: Texts = {None: text} | {i: h.text for i, h in enumerate(hidden)}
         meta = {i for i, h in enumerate(hidden) if h.kind == "metadata"}
+        everything = list(pieces(texts))
+        own = [piece for piece in everything if piece.hidden not in meta]
         # A file's name is no part of what it says: beside it a single sentence is off its subject.
-        pieces = sorted(_pieces(texts), key=lambda piece: piece.hidden in meta)
-        own = sum(piece.hidden not in meta for piece in pieces)
-        if not pieces:
+        # Nor is what is encoded, which may say the same again.
+        beside = [piece for piece in everything if piece.hidden in meta]
+        beside += encoded_pieces(texts)
+        found = own + beside
+        if not found:
             return []
         with self._lock, threadpool_limits(self._threads, user_api="blas"):
-            document, rows = self._read(texts, pieces, own or len(pieces))
+            document, rows = self._read(texts, found, len(own) or len(found))
             orders = {int(rows[row]) for row, margin in self._model.judge(document) if margin >= 0}
-        return [(p.hidden, p.start, p.end) for p in (pieces[i] for i in sorted(orders))]
+        passages = [(p.hidden, p.start, p.end) for p in (found[i] for i in sorted(orders))]
+        return list(dict.fromkeys(passages))
 
     def _read(
-        self, texts: dict[int | None, str], pieces: Sequence[Piece], own: int
+        self, texts: Texts, found: Sequence[Piece], own: int
     ) -> tuple[Document, NDArray[np.int64]]:
-        """The first `own` pieces make up the document; the others are judged beside it."""
-        rows, sample = self._chosen(texts, pieces)
-        chosen = [pieces[i] for i in rows]
+        """The first `own` of them make up the document; the others are judged beside it."""
+        rows, sample = self._chosen(texts, found)
+        read = [found[i] for i in rows.tolist()]
+        said = [piece.said(texts) for piece in read]
         document = Document(
-            vectors=self._encoder.vectors(self._encoder.tokens([_said(texts, p) for p in chosen])),
+            vectors=self._encoder.vectors(self._encoder.tokens(said)),
             numbers=rows + (rows >= own),
             total=own,
-            alone=np.array([p.alone for p in chosen]),
-            lengths=np.array([len(_said(texts, p)) for p in chosen]),
+            alone=np.array([piece.alone for piece in read]),
+            lengths=np.array(list(map(len, said))),
             sample=sample & (rows < own),
         )
         return document, rows
 
     def _chosen(
-        self, texts: dict[int | None, str], pieces: Sequence[Piece]
+        self, texts: Texts, found: Sequence[Piece]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Numbers of the pieces to read in full, and which of them stand for the document."""
-        rows = np.arange(len(pieces))
-        if len(pieces) > self._most * LOOKED_AT:
+        rows = np.arange(len(found))
+        if len(found) > self._most * LOOKED_AT:
             rows, _ = chosen(
-                np.concatenate(list(self._looks(texts, pieces))), self._most * LOOKED_AT
+                np.concatenate(list(self._looks(texts, found))), self._most * LOOKED_AT
             )
-        if len(pieces) <= self._most:
+        if len(found) <= self._most:
             return rows, np.ones(len(rows), dtype=np.bool_)
-        said = [_said(texts, pieces[i]) for i in rows.tolist()]
+        said = [found[i].said(texts) for i in rows.tolist()]
         first = self._encoder.first_vectors(self._encoder.tokens(said))
         full, stand = chosen(self._model.looks(first), self._most)
         return rows[full], stand
 
-    def _looks(self, texts: dict[int | None, str], pieces: Sequence[Piece]) -> Iterator[Floats]:
+    def _looks(self, texts: Texts, found: Sequence[Piece]) -> Iterator[Floats]:
         """A rough score of every piece, a block at a time."""
-        for start in range(0, len(pieces), BLOCK):
-            block = [_said(texts, p) for p in islice(pieces, start, start + BLOCK)]
+        for start in range(0, len(found), BLOCK):
+            block = [p.said(texts) for p in islice(found, start, start + BLOCK)]
             tokens = self._encoder.tokens(block)
             sizes = np.array([len(t) for t in tokens])
             starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -143,41 +134,6 @@ def chosen(looks: Floats, most: int) -> tuple[NDArray[np.int64], NDArray[np.bool
     striking = np.argsort(-looks, kind="stable")[: most - half]
     rows = np.union1d(even, striking)
     return rows, np.isin(rows, even)
-
-
-def _pieces(texts: dict[int | None, str]) -> Iterator[Piece]:
-    for number, text in texts.items():
-        for window in windows(text):
-            if has_words(text[window.start : window.end]):
-                yield Piece(number, window.start, window.end, window.alone)
-
-
-def has_words(text: str) -> bool:
-    """Whether there is enough to read in a window."""
-    return sum(map(str.isalpha, squeezed(text))) >= LETTERS
-
-
-_RUN = re.compile(r"[A-Za-z0-9+/=_-]{16,}")
-_CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
-
-
-def squeezed(text: str) -> str:
-    """The words of a window with single spaces: a column's padding says nothing.
-
-    Keys, hashes and pictures in base64 say nothing either, and beside them every honest sentence
-    is far from the subject. What is encoded there is read by the rules.
-    """
-    return " ".join(_RUN.sub(_unless_encoded, text).split())
-
-
-def _unless_encoded(match: re.Match[str]) -> str:
-    """The run, or a blank: letters and digits change places as no name or path has them do."""
-    run = match.group()
-    return " " if len(_CHANGE.findall(run)) * 4 > len(run) else run
-
-
-def _said(texts: dict[int | None, str], piece: Piece) -> str:
-    return squeezed(texts[piece.hidden][piece.start : piece.end])
 
 
 def open_layer(

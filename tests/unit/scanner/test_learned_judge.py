@@ -1,5 +1,6 @@
 """Rules and learned layer together; the last tests read with the real weights."""
 
+import base64
 import hashlib
 import json
 from pathlib import Path
@@ -235,6 +236,16 @@ def test_the_examples_of_the_rule_are_true(real: Judge) -> None:
 
     assert found(rule.positive)
     assert not found(rule.negative)
+
+
+@pytest.mark.parametrize("language", HOSTS)
+def test_an_order_that_is_encoded_is_found_where_it_stands(real: Judge, language: str) -> None:
+    host, order = HOSTS[language]
+    written = base64.b64encode(order.encode()).decode()
+    lines = host.splitlines(keepends=True)
+    text = "".join([*lines[:3], f"\n{written}\n\n", *lines[3:]])
+    found = [f for f in real.judge(text).findings if f.rule == "learned.instruction"]
+    assert [text.encode()[f.byte_start : f.byte_end].decode() for f in found] == [written]
 
 
 def test_an_order_in_hidden_text_is_found_there(real: Judge) -> None:

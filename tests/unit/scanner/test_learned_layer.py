@@ -11,7 +11,7 @@ import pytest
 
 from contracts.artifacts import HiddenText
 from services.scanner.learned.encoder import Floats, Ids
-from services.scanner.learned.layer import LOOKED_AT, Layer, chosen, squeezed
+from services.scanner.learned.layer import LOOKED_AT, Layer, chosen
 from services.scanner.learned.model import (
     LONG,
     Document,
@@ -21,6 +21,7 @@ from services.scanner.learned.model import (
     unpacked,
     width,
 )
+from services.scanner.learned.reading import squeezed
 
 WORDS = 3
 """Tokens of the toy: 0 for any word, 1 for `about`, 2 for `order`."""
