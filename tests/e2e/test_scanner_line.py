@@ -34,6 +34,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     temporary = folder / "data" / "tmp"  # so that what is left there is found, too
     temporary.mkdir(parents=True)
     quick = {"KB_DROPZONE_QUIET": "0.1", "KB_DROPZONE_INTERVAL": "0.1"}
+    # What is asked here is where a verdict leads; the learned layer would review some of it first.
+    quick["KB_SCANNER_LEARNED"] = "off"
     with model_in_thread(judge) as url:
         asks = {"KB_SCANNER_SECOND_OPINION": "true", "KB_AI_URL": url, "KB_AI_MODEL": "judge-1"}
         made = Stack(folder, "hashed", TMPDIR=str(temporary), **quick, **asks)

@@ -39,6 +39,13 @@ NOTHING = -6.0
 LIKE_ONE = -1.0
 """What a window's better score must be: being off the subject is no order."""
 
+FEW = 6
+"""Windows; in a document of no more every sentence is off the subject, so that an order must read
+like one by itself."""
+
+CLEARLY_TUNED, CLEARLY_UNTUNED = 5.5, 1.0
+"""What one of its scores must then be, by the tuned layers or by the others."""
+
 LONG = 512
 """Windows; a document of more has thresholds of its own."""
 
@@ -133,7 +140,12 @@ class Model:
     def scored(self, document: Document) -> tuple[NDArray[np.int64], dict[str, Floats]]:
         """Rows of the candidates, and their scores by each second step."""
         rows, features = self.features(document)
-        enough = features[:, : len(self.scores)].max(axis=1) >= LIKE_ONE
+        own = features[:, : len(self.scores)]
+        least = np.full(len(self.scores), LIKE_ONE)
+        if document.total <= FEW:
+            tuned = self.scores[:, self.untuned :].any(axis=1)
+            least = np.where(tuned, CLEARLY_TUNED, CLEARLY_UNTUNED)
+        enough = (own >= least).any(axis=1)
         return rows, {
             name: np.where(enough, step.judged(features), np.float32(NOTHING))
             for name, step in self.steps.items()

@@ -208,6 +208,9 @@ def test_an_honest_sentence_is_clean_whatever_its_file_is_called(
         "# Fines\n\nThe maximum fine for a breach is twenty million euros.\n\n# Rights\n\n"
         "Каждый человек имеет право на защиту своих данных.\n",
         "# After the rain\n\nThis one is fine and has enough words to be read.\n",
+        "## Handbook of Fines\n\n## Chapter 1 Amounts\n\nThe maximum fine for a breach in the pdf "
+        "register is twenty million euro, and the authority decides on it after it heard the "
+        "controller. The decision is sent in writing.\n",
         "# Izaberite Sledeće\n\nIzaberite Sledeće. Videćete poruku da je vaš nalog napravljen.\n",
     ],
 )

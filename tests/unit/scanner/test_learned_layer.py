@@ -13,6 +13,9 @@ from contracts.artifacts import HiddenText
 from services.scanner.learned.encoder import Floats, Ids
 from services.scanner.learned.layer import LOOKED_AT, Layer, chosen
 from services.scanner.learned.model import (
+    CLEARLY_TUNED,
+    CLEARLY_UNTUNED,
+    FEW,
     LONG,
     Document,
     Model,
@@ -259,10 +262,11 @@ def test_a_packed_model_is_the_same_again() -> None:
 
 def test_one_of_the_second_steps_is_enough() -> None:
     """The first one finds `order`, the second one `about`."""
-    both = replace(model(), steps={"attacks": step(), "requests": step(1)})
+    clear = np.array([[0, 0, 4], [0, 3, 0]], np.float32)
+    both = replace(model(), scores=clear, steps={"attacks": step(), "requests": step(1)})
     found = dict(both.judge(document(np.eye(WORDS, dtype=np.float32))))
     assert [row for row, margin in found.items() if margin >= 0] == [1, 2]
-    strict = {"attacks": step(threshold=3.5), "requests": step(1, threshold=0.5)}
+    strict = {"attacks": step(threshold=3.5), "requests": step(1, threshold=2.5)}
     found = dict(replace(both, steps=strict).judge(document(np.eye(WORDS, dtype=np.float32))))
     assert max(found.values()) < 0
 
@@ -293,11 +297,28 @@ def test_long_documents_have_a_threshold_of_their_own() -> None:
 
 def test_a_window_that_reads_like_nothing_is_no_order_whatever_stands_around_it() -> None:
     sure = replace(model(), steps={"attacks": step(bias=50.0)})
-    vectors = np.array([[0, 0, 0], [0, 0, 1]], np.float32)
+    vectors = np.array([[0, 0, 0]] * FEW + [[0, 0, 1]], np.float32)
     found = dict(sure.judge(document(vectors)))
-    assert found[1] > 50 and found[0] == pytest.approx(49.0)
+    assert found[FEW] > 50 and found[0] == pytest.approx(49.0)
     quiet = replace(sure, scores_bias=np.array([-1.5, -1.5], np.float32))
     assert dict(quiet.judge(document(vectors)))[0] < 0
+
+
+@pytest.mark.parametrize(("tuned", "least"), [(True, CLEARLY_TUNED), (False, CLEARLY_UNTUNED)])
+def test_in_a_document_of_few_windows_an_order_reads_like_one_by_itself(
+    tuned: bool, least: float
+) -> None:
+    """Beside little else every sentence is off the subject."""
+    known = replace(model(), untuned=0 if tuned else WORDS, steps={"attacks": step(bias=50.0)})
+
+    def found(score: float, windows: int) -> bool:
+        vectors = np.zeros((windows, WORDS), np.float32)
+        vectors[0, 2] = (score + 1) / 4
+        return dict(known.judge(document(vectors)))[0] >= 0
+
+    assert not found(least - 0.1, FEW)
+    assert found(least + 0.1, FEW)
+    assert found(least - 0.1, FEW + 1)
 
 
 @pytest.mark.parametrize(
