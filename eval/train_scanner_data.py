@@ -111,13 +111,18 @@ def written() -> Iterator[Row]:
 
 
 def _variants(group: Row) -> Iterator[Row]:
-    """One row for each language; Serbian, which is written in Latin letters, in both scripts."""
+    """One row for each language."""
+    for language, text in texts_of(group).items():
+        about = {"kind": group["kind"], "label": group["label"], "language": language}
+        yield about | {"id": f"{group['id']}.{language}", "text": text}
+
+
+def texts_of(group: Row) -> dict[str, str]:
+    """The texts of a group by language; Serbian in both scripts."""
     texts = {k: v for k, v in group.items() if k not in ("id", "kind", "label", "sr")}
     if "sr" in group:
         texts |= {"sr-Latn": group["sr"], "sr-Cyrl": in_cyrillic(group["sr"])}
-    for language, text in texts.items():
-        about = {"kind": group["kind"], "label": group["label"], "language": language}
-        yield about | {"id": f"{group['id']}.{language}", "text": text}
+    return texts
 
 
 _SPOKEN = re.compile(r"(?<![\w@/\\.:_<&#%$`=-])[^\W\d_]+(?![\w@/\\:_&=`-]|\.\w)")

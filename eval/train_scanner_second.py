@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eval.train_scanner_data import LANGUAGES, Doc, Material
 from services.scanner.learned.layer import chosen
-from services.scanner.learned.model import LONG, Document, Model, SecondStep
+from services.scanner.learned.model import LONG, Document, Model, SecondStep, with_products
 
 Floats = NDArray[np.float32]
 
@@ -218,11 +218,7 @@ def second_step(lessons: Sequence[Lessons]) -> SecondStep:
     weight = np.array([w for lesson in lessons for w in lesson.weights], dtype=np.float32)
     weight[y == 1] *= weight[y == 0].sum() / weight[y == 1].sum() / 2
     mean, scale = x.mean(0), x.std(0) + 1e-6
-    z = (x - mean) / scale
-    left, right = np.triu_indices(z.shape[1])
-    weights, bias = logistic(
-        np.concatenate([z, z[:, left] * z[:, right]], axis=1), y, weight, SECOND_C
-    )
+    weights, bias = logistic(with_products((x - mean) / scale), y, weight, SECOND_C)
     return SecondStep(mean, scale, weights, bias, np.zeros((2, len(LANGUAGES)), np.float32))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from eval.train_scanner_data import LANGUAGES, NEAR_SET, Doc, Order, fold_of
 from eval.train_scanner_second import Floats, Half, Vectors, learned, long_ones, planted, whole
-from services.scanner.learned.model import LONG, Document, Model
+from services.scanner.learned.model import Document, Model
 
 FALSE_REVIEWS = {"attacks": 0.008, "requests": 0.006}
 """Share of honest held-out documents that each of the second steps may send to review."""
@@ -37,8 +37,7 @@ class Scored:
 def scored(model: Model, document: Document) -> Scored:
     """The scores of a document: those of its worst window."""
     found = model.scored(document)[1]
-    place = int(document.total > LONG), model.language(document)
-    return Scored({n: float(s.max()) for n, s in found.items()}, place)
+    return Scored({n: float(s.max()) for n, s in found.items()}, model.place(document))
 
 
 @dataclass

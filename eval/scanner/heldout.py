@@ -16,7 +16,7 @@ from pathlib import Path
 from eval.scanner.disguise import disguised
 from eval.scanner.items import Item, bare
 from eval.scanner.sets import Row, rows
-from eval.train_scanner_data import in_cyrillic
+from eval.train_scanner_data import texts_of
 
 FOLDER = Path(__file__).parents[1] / "data"
 FIRST, SECOND = FOLDER / "scanner_heldout.jsonl", FOLDER / "scanner_heldout2.jsonl"
@@ -41,8 +41,7 @@ def _second() -> Iterator[Row]:
         kind = "near-miss" if not group["label"] else "task"
         if group["label"] and group["kind"] != "task":
             kind = "override"
-        texts = {k: v for k, v in group.items() if k not in ("id", "kind", "label", "sr")}
-        texts |= {"sr-Latn": group["sr"], "sr-Cyrl": in_cyrillic(group["sr"])}
+        texts = texts_of(group)
         about = {"kind": kind, "theme": group["kind"]}
         for variant in VARIANTS:
             yield {

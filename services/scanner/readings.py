@@ -98,7 +98,7 @@ _ALONE = re.compile(rb" a (?= {0,5}a {1,6}a {1,6}a {1,6}a )")
 _NARROW_GAP = re.compile(r"(?<=[^\W_])(?:[ ]|[.,*_|/·•-]|[ ]?[.,*_|/·•-][ ]?)(?=[^\W_](?![^\W_]))")
 _LONG_WORD = b"a" * 22  # letters in a row; four words without gaps have them
 _NOT_LETTER = re.compile(r"[\W_]+")
-_INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
+INNER_TAG = r"/?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>"
 _SPLIT_SHAPE = bytes(
     109 if chr(c) in "*~\\_<" else 97 if chr(c).isalnum() or chr(c) == "?" else 32
     for c in range(256)
@@ -110,7 +110,7 @@ _MARK = r"(?:[*~'\\_]{1,3}|<[^<>]{1,90}>)"
 _SPLIT = re.compile(  # begins with what is rare, and looks back for the letter afterwards
     r"(?:\*(?<=[^\W_]\*)\*{0,2}|~(?<=[^\W_]~)~|'(?<=[^\W_]')'{1,2}|\\(?<=[^\W_]\\)"
     r"|_(?<=[^\W_]_)_?|-(?<=[^\W_]-)[ ]?\n[ ]{0,8}"
-    rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{_INNER_TAG}))"
+    rf"|<(?<=[^\W_]<)(?:!--[^<>]{{0,80}}-->|{INNER_TAG}))"
     rf"(?=(?:{_MARK}){{0,5}}[^\W_])"
 )
 _GLUE = re.compile(rf"(?<=[^\W_])(?:{_MARK}|-\s+){{1,6}}(?=[^\W_])")

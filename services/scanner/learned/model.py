@@ -89,10 +89,8 @@ class SecondStep:
 
     def judged(self, features: Floats) -> Floats:
         """Log-odds, rounded so that the last bits of a float decide nothing."""
-        x = (features - self.mean) / self.scale
-        left, right = np.triu_indices(x.shape[1])
-        expanded = np.concatenate([x, x[:, left] * x[:, right]], axis=1)
-        found: Floats = np.round(expanded @ self.weights + np.float32(self.bias), 2)
+        x = with_products((features - self.mean) / self.scale)
+        found: Floats = np.round(x @ self.weights + np.float32(self.bias), 2)
         return found
 
 
@@ -133,7 +131,7 @@ class Model:
     def judge(self, document: Document) -> list[tuple[int, float]]:
         """(row, margin) of the candidates of a document, by row; an order from 0 on."""
         rows, scored = self.scored(document)
-        place = int(document.total > LONG), self.language(document)
+        place = self.place(document)
         margins = [scored[name] - step.thresholds[place] for name, step in self.steps.items()]
         return list(zip(rows.tolist(), np.max(margins, axis=0).tolist(), strict=True))
 
@@ -150,6 +148,10 @@ class Model:
             name: np.where(enough, step.judged(features), np.float32(NOTHING))
             for name, step in self.steps.items()
         }
+
+    def place(self, document: Document) -> tuple[int, int]:
+        """Where among the thresholds those of the document are."""
+        return int(document.total > LONG), self.language(document)
 
     def language(self, document: Document) -> int:
         """The row of `places` that the document as a whole is nearest to."""
@@ -178,6 +180,13 @@ class Model:
         distance = (self.places**2).sum(1) - 2 * (topic @ self.places.T)
         found: NDArray[np.int64] = np.argmin(distance, axis=1)
         return found
+
+
+def with_products(x: Floats) -> Floats:
+    """Shape (n, features) to (n, features + their products): what a second step weighs."""
+    left, right = np.triu_indices(x.shape[1])
+    found: Floats = np.concatenate([x, x[:, left] * x[:, right]], axis=1)
+    return found
 
 
 def candidates(scores: Floats) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.scanner.decode import decoded
 from services.scanner.learned.windows import LONGEST, windows
 from services.scanner.normalise import ZERO_WIDTH
-from services.scanner.readings import CYRILLIC_LOOKALIKES, LATIN_LOOKALIKES
+from services.scanner.readings import CYRILLIC_LOOKALIKES, INNER_TAG, LATIN_LOOKALIKES
 
 LETTERS = 6
 """A window with fewer says nothing."""
@@ -45,9 +45,12 @@ def pieces(texts: Texts) -> Iterator[Piece]:
 def encoded_pieces(texts: Texts) -> Iterator[Piece]:
     """The windows of all that is encoded in the texts, without those that stand there as well."""
     for number, text in texts.items():
+        passages = list(decoded(text))
+        if not passages:
+            continue
         standing = {text[window.start : window.end].strip() for window in windows(text)}
         known: set[tuple[int, int, str]] = set()
-        for passage in decoded(text):
+        for passage in passages:
             start, end = passage.span
             # A passage that is only in part encoded begins and ends within a window of the text.
             edges = (
@@ -71,9 +74,7 @@ def has_words(text: str) -> bool:
 _RUN = re.compile(r"[A-Za-z0-9+/=_-]{16,}")
 _CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _BETWEEN_LETTERS = re.compile(
-    r"(?<=[^\W\d_])(?:\*{1,3}|~~|<!--[^<>]{0,80}-->"
-    r"|</?(?:b|i|u|s|em|strong|span|font|a|mark|sub|sup|wbr|small|big|code)\b[^<>]{0,80}>)+"
-    r"(?=[^\W\d_])"
+    rf"(?<=[^\W\d_])(?:\*{{1,3}}|~~|<!--[^<>]{{0,80}}-->|<{INNER_TAG})+(?=[^\W\d_])"
 )
 _UNSEEN = re.compile(f"[{ZERO_WIDTH}]+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
