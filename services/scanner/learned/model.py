@@ -40,11 +40,14 @@ LIKE_ONE = -1.0
 """What a window's better score must be: being off the subject is no order."""
 
 FEW = 6
-"""Windows; in a document of no more every sentence is off the subject, so that an order must read
-like one by itself."""
+"""Windows; in a document of no more every sentence is off the subject, so that an attack must read
+like an order by itself."""
 
 CLEARLY_TUNED, CLEARLY_UNTUNED = 5.5, 1.0
 """What one of its scores must then be, by the tuned layers or by the others."""
+
+BY_ITSELF = ("attacks",)
+"""The second steps for which it must."""
 
 LONG = 512
 """Windows; a document of more has thresholds of its own."""
@@ -139,13 +142,16 @@ class Model:
         """Rows of the candidates, and their scores by each second step."""
         rows, features = self.features(document)
         own = features[:, : len(self.scores)]
-        least = np.full(len(self.scores), LIKE_ONE)
-        if document.total <= FEW:
-            tuned = self.scores[:, self.untuned :].any(axis=1)
-            least = np.where(tuned, CLEARLY_TUNED, CLEARLY_UNTUNED)
-        enough = (own >= least).any(axis=1)
+        like = (own >= LIKE_ONE).any(axis=1)
+        tuned = self.scores[:, self.untuned :].any(axis=1)
+        clear = (own >= np.where(tuned, CLEARLY_TUNED, CLEARLY_UNTUNED)).any(axis=1)
+        few = document.total <= FEW
         return rows, {
-            name: np.where(enough, step.judged(features), np.float32(NOTHING))
+            name: np.where(
+                clear if few and name in BY_ITSELF else like,
+                step.judged(features),
+                np.float32(NOTHING),
+            )
             for name, step in self.steps.items()
         }
 

@@ -321,6 +321,12 @@ def test_in_a_document_of_few_windows_an_order_reads_like_one_by_itself(
     assert found(least - 0.1, FEW + 1)
 
 
+def test_in_a_document_of_few_windows_a_request_need_not_read_like_an_attack() -> None:
+    """It is one by its mood and by standing apart, and a mail of three sentences has both."""
+    asks = replace(model(), steps={"requests": step(bias=50.0)})
+    assert dict(asks.judge(document(np.zeros((FEW, WORDS), np.float32))))[0] >= 0
+
+
 @pytest.mark.parametrize(
     "gibberish",
     [
