@@ -234,6 +234,11 @@ class Rejected(Event):
     reason: str = Field(max_length=500)
 
 
+EraseScope = Literal["version", "document", "source"]
+"""What was asked to be erased: one version (the scanner blocked it), a document with all its
+versions, or certain bytes wherever they are in a project."""
+
+
 class Erased(Event):
     """Bytes, text and vectors of a version are gone; only this tombstone stays.
 
@@ -241,9 +246,35 @@ class Erased(Event):
     """
 
     category = "document"
+    schema_version = 2
     reason: Literal["blocked", "request"]
+    scope: EraseScope
     blobs: int = Field(ge=0)
     cause: Id | None = None
+
+
+class Purged(Fact):
+    """A service has removed what its stores held of an erased version: a line of the receipt.
+
+    `removed`: how many things were removed, by store; what was not there counts 0.
+    """
+
+    document_id: Id
+    version_id: Id
+    removed: dict[str, int]
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: the receipt of one version's erasure."""
+        return f"erasure-{self.version_id}"
+
+
+class BytesPurged(Purged):
+    """The bytes: `originals`, `parses`, `bodies`, `other` blobs, and `cached-parses`."""
+
+
+class IndexPurged(Purged):
+    """The index: `passages` (rows), `vectors` (points), `cached-vectors`."""
 
 
 LeftOutCode = Literal["unsupported-media-type", "too-deep", "too-many", "missing", "erased"]
@@ -277,6 +308,89 @@ class ProjectConfigured(Fact):
     language_check: bool | None = None
     accepted_languages: tuple[str, ...] | None = None
     actor: str
+
+
+class ProjectCreated(Fact):
+    """An administrator made a project; `title` is what people call it."""
+
+    title: str = Field(max_length=200)
+    actor: str
+
+
+class ProjectRenamed(Fact):
+    """People call a project otherwise now. Its id stays."""
+
+    title: str = Field(max_length=200)
+    actor: str
+
+
+class ProjectDeleted(Fact):
+    """A project is closed: all its documents were erased before. Its id may be used again."""
+
+    documents: int = Field(ge=0)
+    actor: str
+
+
+class ProjectImported(Fact):
+    """Events and blobs of a project came from another installation, with their ids.
+
+    `events`: how many; `origin_position`: of the last one, where they come from.
+    """
+
+    bundle_sha256: Sha256
+    events: int = Field(ge=0)
+    origin_position: int = Field(ge=0)
+    actor: str
+
+
+class GenerationSwitched(Fact):
+    """Queries of a project read another generation of its index from now on.
+
+    `before`: the one they read until now; it is kept, so that `rollback` can bring it back.
+    """
+
+    generation: int = Field(ge=1)
+    before: int | None = None
+    embedder: str
+    chunker: str
+    versions: int = Field(ge=0)
+    passages: int = Field(ge=0)
+    cause: Literal["rebuild", "rollback"]
+    actor: str
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: the generations of one project's index."""
+        return f"index-{self.project}"
+
+
+class Drifted(Fact):
+    """The auditor found that a store does not hold what the log says.
+
+    `found`: how many things are wrong, `repaired`: how many of them were put right; `examples`:
+    the first of them, `<check>:<id>`.
+    """
+
+    found: int = Field(ge=1)
+    repaired: int = Field(ge=0)
+    examples: tuple[str, ...] = Field((), max_length=20)
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: all that the auditor found in a project."""
+        return f"audit-{self.project}"
+
+
+class BytesDrifted(Drifted):
+    """Blobs that a live version needs are missing, or are not what their names say."""
+
+
+class IndexDrifted(Drifted):
+    """Keyword rows or vectors that are missing, too many, or differ from the log."""
+
+
+class ProjectionDrifted(Drifted):
+    """Documents, versions, validity or jobs that are not the fold of the log."""
 
 
 class Rescan(Fact):
@@ -369,7 +483,9 @@ EVENTS: dict[str, type[Fact]] = {
     for cls in (
         DocumentReceived, Parsed, ScanVerdict, Converted, Chunked, Indexed, Superseded,
         Reinstated, Released, Rejected, Erased, AttachmentsReceived, Failed, ProjectConfigured,
-        RescanStarted, RescanAdvanced, RescanFinished,
+        RescanStarted, RescanAdvanced, RescanFinished, BytesPurged, IndexPurged, ProjectCreated,
+        ProjectRenamed, ProjectDeleted, ProjectImported, GenerationSwitched, BytesDrifted,
+        IndexDrifted, ProjectionDrifted,
     )
 }  # fmt: skip
 """Current shape of every event, by its type name."""

@@ -5,7 +5,13 @@ from typing import Any
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+
+def _erased_v1(data: dict[str, Any]) -> dict[str, Any]:
+    """v1 did not say what was asked for; a person could delete whole documents only."""
+    return data | {"scope": "version" if data["reason"] == "blocked" else "document"}
+
+
+UPCASTERS: dict[tuple[str, int], Upcaster] = {("Erased", 1): _erased_v1}
 """`("DocumentReceived", 1)` lifts v1 to v2. History is never edited; this table only grows."""
 
 

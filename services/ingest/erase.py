@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import uuid4
 
 from contracts.envelope import Envelope
-from contracts.events import DocumentReceived, Erased, Event, ScanVerdict
+from contracts.events import DocumentReceived, Erased, EraseScope, Event, ScanVerdict
 from contracts.http import Deleted
 from kernel.blobs import Blobs
 from kernel.cache import ParseCache
@@ -36,6 +36,7 @@ class Why:
     reason: Reason
     actor: str
     cause: str | None = None
+    scope: EraseScope = "document"
 
 
 class Eraser:
@@ -74,7 +75,7 @@ class Eraser:
         streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
         events = _about(event.version_id, await self._log.streams(streams))
         deleted = await self._forget([*events, event], event.version_id)
-        return Erased(**event.ids, reason="blocked", blobs=deleted)
+        return Erased(**event.ids, reason="blocked", scope="version", blobs=deleted)
 
     async def clean(self, document_id: str, version_id: str, tally: Tally | None = None) -> None:
         """Delete the bytes and texts of an erased version, and erase what was attached to it.
@@ -90,7 +91,7 @@ class Eraser:
         tally.blobs += await self._forget(events, version_id)
         tombstone = next(e for e in reversed(events) if isinstance(e, Erased))
         for child in await self._attached(version_id):
-            why = Why(tombstone.reason, "svc:ingest", cause=version_id)
+            why = Why(tombstone.reason, "svc:ingest", cause=version_id, scope=tombstone.scope)
             await self._erase(child.document_id, {child.version_id}, why, tally)
 
     async def _attached(self, version_id: str) -> list[DocumentReceived]:
@@ -144,6 +145,7 @@ class Eraser:
             tombstone = Erased(
                 **life.last.receipt.ids,
                 reason=why.reason,
+                scope=why.scope,
                 blobs=len(await self._traces.unused(names, but=gone)),
                 cause=why.cause,
             )

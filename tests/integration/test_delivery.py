@@ -409,7 +409,7 @@ async def test_an_erasure_is_acted_upon_also_when_its_job_is_over(log: Log) -> N
     cause = first(received())
     await log.append([cause])
     await cancel(log, cause)
-    erased = Erased(**received().ids, reason="request", blobs=1)
+    erased = Erased(**received().ids, reason="request", scope="document", blobs=1)
     await log.append([Pending(erased, uuid4(), cause.correlation_id, "somebody")])
     step = next(s for s in consumed_by("indexer") if s.consumes is Erased)
     outcome = await Consumer("indexer", step, "live", work, log).deliver(

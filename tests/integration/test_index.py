@@ -467,7 +467,7 @@ async def test_a_superseded_version_leaves_the_current_view_of_the_vectors(world
 
 async def test_an_erased_version_leaves_both_legs(world: World) -> None:
     done, other = await world.indexed("a.md"), await world.indexed("b.md")
-    await on_erased(Erased(**done.ids, reason="request", blobs=3), index=world.index)
+    await on_erased(Erased(**done.ids, reason="request", scope="document", blobs=3), index=world.index)
     assert {r["version_id"] for r in await world.rows()} == {other.version_id}
     assert await world.points() == other.chunk_count
 
@@ -520,7 +520,7 @@ async def test_a_version_in_the_old_generation_but_not_yet_in_the_log_is_taken_o
 async def test_an_erased_version_does_not_come_back_by_a_rebuild(world: World) -> None:
     done = await world.indexed("a.md")
     await world.indexed("b.md")
-    erased = Erased(**done.ids, reason="request", blobs=3)
+    erased = Erased(**done.ids, reason="request", scope="document", blobs=3)
     await world.log.append([first(erased)])
     await on_erased(erased, index=world.index)
     await rebuild(world.index, "default")
@@ -619,7 +619,7 @@ async def test_a_version_that_was_deleted_while_it_was_written_leaves_no_passage
     done = await world.indexed("a")
     again = await world.chunked("a", NEWER)
     ids = {k: getattr(done, k) for k in ("project", "document_id", "version_id", "source_id")}
-    await world.log.append([first(Erased(**ids, reason="request", blobs=1))])
+    await world.log.append([first(Erased(**ids, reason="request", scope="document", blobs=1))])
     await on_chunked(again, index=world.index, **world.deps)
     await take_back(again, world.index)
     assert (await world.rows(), await _point_ids(world)) == ([], [])

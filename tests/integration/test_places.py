@@ -142,6 +142,6 @@ async def test_an_erased_original_is_gone(world: World) -> None:
     await world.blobs.delete(world.receipt.source_id)
     reply = await world.get("source")
     assert (reply.status_code, reply.json()["type"]) == (410, "urn:kb:problem:no-source")
-    await world.add(Erased(**world.receipt.ids, reason="request", blobs=1))
+    await world.add(Erased(**world.receipt.ids, reason="request", scope="document", blobs=1))
     await world.fold()
     assert (await world.get("places")).status_code == 404

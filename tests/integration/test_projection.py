@@ -181,7 +181,7 @@ async def test_a_blocked_version_names_the_rules_and_stays_blocked_when_erased(
             ruleset="r",
         )
     )
-    await world.add(Erased(**ids, reason="blocked", blobs=2))
+    await world.add(Erased(**ids, reason="blocked", scope="version", blobs=2))
     view = await world.fold()
     assert view.status == "blocked"
     assert "override-en-1" in view.error["reason"]
@@ -229,7 +229,7 @@ async def test_windows_replace_the_line_of_the_document(world: World) -> None:
 
 async def test_an_erased_version_has_no_window(world: World) -> None:
     await world.to_indexed()
-    await world.add(Erased(**world.receipt.ids, reason="request", blobs=3))
+    await world.add(Erased(**world.receipt.ids, reason="request", scope="document", blobs=3))
     view = await world.fold()
     assert (view.status, view.windows) == ("erased", [])
 
@@ -349,7 +349,7 @@ async def test_a_new_parse_that_is_blocked_is_erased(world: World) -> None:
         ScanVerdict(**ids, subject="parsed", text_sha256=E, verdict="block", score=1, ruleset="r")
     )
     assert (await world.fold()).status == "blocked"
-    await world.add(Erased(**ids, reason="blocked", blobs=2))
+    await world.add(Erased(**ids, reason="blocked", scope="version", blobs=2))
     view = await world.fold()
     assert (view.status, view.current, view.windows) == ("blocked", False, [])
 
@@ -382,7 +382,7 @@ async def test_a_late_event_of_an_older_attempt_changes_that_job_only(world: Wor
 async def test_a_deletion_ends_the_job_and_leaves_no_text(world: World) -> None:
     await world.to_indexed()
     job_id = (await world.fold()).job_id
-    await world.log.append([first(Erased(**world.receipt.ids, reason="request", blobs=5))])
+    await world.log.append([first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))])
     view = await world.fold()
     assert (view.status, view.title, view.windows) == ("erased", "Закон.md", [])
     assert (await world.documents.job(job_id)).status == "erased"
@@ -390,7 +390,7 @@ async def test_a_deletion_ends_the_job_and_leaves_no_text(world: World) -> None:
 
 async def test_a_version_that_is_sent_again_after_its_deletion_begins_anew(world: World) -> None:
     await world.to_indexed()
-    await world.log.append([first(Erased(**world.receipt.ids, reason="request", blobs=5))])
+    await world.log.append([first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))])
     await again(world)
     view = await world.fold()
     assert (view.status, view.body_sha256, view.error) == ("received", None, None)
@@ -455,7 +455,7 @@ async def test_of_a_file_in_two_versions_the_newest_state_is_listed(world: World
 async def test_a_file_that_went_with_its_document_says_so(world: World) -> None:
     child = await attach(world, "child.md")
     await world.log.append(
-        [first(Erased(**child.ids, reason="blocked", blobs=1, cause=world.receipt.version_id))]
+        [first(Erased(**child.ids, reason="blocked", scope="version", blobs=1, cause=world.receipt.version_id))]
     )
     await world.fold()
     view = await world.documents.document(child.version_id)

@@ -427,7 +427,7 @@ async def test_deleting_a_mail_deletes_what_was_in_it_at_any_depth(world: World)
 
 async def test_a_delete_that_was_killed_is_finished_by_the_tombstone(world: World) -> None:
     mail = await world.mail(TEXT)
-    await world.add(mail, Erased(**mail.event().ids, reason="request", blobs=1))
+    await world.add(mail, Erased(**mail.event().ids, reason="request", scope="document", blobs=1))
     await world.erasures()
     assert [e.type for e in world.log.events][-1] == "Erased"
     assert world.blobs.content == {}

@@ -144,7 +144,7 @@ async def reject(_: World, ids: Ids) -> Rejected:
 
 
 async def erase(_: World, ids: Ids) -> Erased:
-    return Erased(**ids, reason="request", blobs=1)
+    return Erased(**ids, reason="request", scope="document", blobs=1)
 
 
 CLEAN = judge("clean", "parsed")

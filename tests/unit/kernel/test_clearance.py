@@ -146,7 +146,7 @@ async def test_what_is_in_the_index_is_the_cut_that_was_indexed_last(history: Hi
 
 
 async def test_an_erased_version_has_nothing_in_the_index(history: History) -> None:
-    await history.add(Erased(**IDS, reason="request", blobs=1), job=uuid4())
+    await history.add(Erased(**IDS, reason="request", scope="document", blobs=1), job=uuid4())
     texts = history.texts
     assert (texts.live, texts.searchable, texts.at_stake(), texts.under_way) == (
         False, None, [], False,

@@ -422,6 +422,6 @@ async def test_another_attempt_of_a_version_waits_on_its_own(desk: Desk) -> None
     desk.job = uuid4()
     name = await desk.quarantine(f"{QUOTE} And again.")
     assert (await desk.shown()).text_sha256 == name
-    await desk.append(Erased(**RECEIPT.ids, reason="request", blobs=1))
+    await desk.append(Erased(**RECEIPT.ids, reason="request", scope="document", blobs=1))
     assert code(await desk.look()) == "not-in-review"
     assert code(await desk.decide()) == "not-in-review"
