@@ -1,11 +1,8 @@
 """Composition root of search: questions, documents, jobs, the event stream."""
 
-import json
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
-from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from contracts.events import Project
 from contracts.http import (
@@ -19,16 +16,16 @@ from contracts.http import (
     Status,
 )
 from kernel.errors import Refusal
-from kernel.log import Log
 from kernel.models import shared_embedder, shared_vectors
 from kernel.service import Env, Service
 from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
-from services.search.places import LAST, Originals, add_original_routes
+from services.search.places import Originals, add_original_routes
 from services.search.projection import Projection
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
+from services.search.stream import add_stream_route
 
 QUERY_BYTES = 64 * 1024
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -38,6 +35,7 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
+    add_stream_route(app, env.log)
 
     @app.post("/query", response_model=QueryReply)
     async def post_query(request: Request) -> QueryReply:
@@ -82,44 +80,11 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     async def get_job(id: str) -> JobView:
         return await documents.job(id)
 
-    @app.get("/events")
-    async def get_events(
-        request: Request,
-        after: Annotated[int, Query(ge=0, le=LAST)] = 0,
-        follow: bool = True,
-        project: Project | None = None,
-    ) -> Response:
-        resume = request.headers.get("last-event-id", "")
-        start = min(int(resume[:19]), LAST) if resume.isdecimal() else after
-        return EventSourceResponse(_events(env.log, start, follow, project), ping=15)
-
     @app.post("/projections/read/rebuild")
     async def post_replay() -> dict[str, int]:
         return {"position": await projection.replay()}
 
     return app
-
-
-async def _events(
-    log: Log, after: int, follow: bool, project: str | None
-) -> AsyncIterator[ServerSentEvent]:
-    """Events after a position as server-sent events; their id is the position, to resume from."""
-    if follow:
-        async for batch in log.follow(after):
-            for envelope in batch:
-                if project in (None, envelope.project):
-                    yield _sse(envelope)
-        return
-    while batch := await log.read(after):
-        after = batch[-1].position
-        for envelope in batch:
-            if project in (None, envelope.project):
-                yield _sse(envelope)
-
-
-def _sse(envelope: Any) -> ServerSentEvent:
-    data = json.dumps(envelope.to_cloudevent(), ensure_ascii=False)
-    return ServerSentEvent(data, event=envelope.type, id=str(envelope.position))
 
 
 async def _limited(request: Request) -> bytes:
