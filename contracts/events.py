@@ -17,6 +17,8 @@ Stage = Literal["ingest", "converter", "scanner", "indexer"]
 ScanSubject = Literal["parsed", "converted"]
 Via = Literal["upload", "text", "dropzone", "url", "watch", "crawl", "attachment"]
 Chunking = Literal["heading", "paragraph"]
+ScanPolicy = Literal["full", "rules"]
+"""`rules`: without the learned layer."""
 Verdict = Literal["clean", "quarantine", "block"]
 Severity = Literal["low", "medium", "high"]
 HiddenKind = Literal[
@@ -307,6 +309,7 @@ class ProjectConfigured(Fact):
     chunking: Chunking | None = None
     language_check: bool | None = None
     accepted_languages: tuple[str, ...] | None = None
+    scan: ScanPolicy | None = None
     actor: str
 
 

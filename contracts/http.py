@@ -19,6 +19,7 @@ from contracts.events import (
     Chunking,
     HiddenKind,
     Project,
+    ScanPolicy,
     ScanSubject,
     Severity,
     Sha256,
@@ -67,6 +68,12 @@ def _encodable(value: str) -> str:
     if any("\ud800" <= c <= "\udfff" for c in value):
         raise ValueError("no halves of surrogate pairs")
     return value
+
+
+def _titled(value: str) -> str:
+    if not _plain(value).strip():
+        raise ValueError("a title has letters")
+    return value.strip()
 
 
 Plain = Annotated[str, AfterValidator(_plain)]
@@ -301,21 +308,63 @@ class TextUpload(Body):
 class ProjectChange(Body):
     """`PUT /projects/{project}`: settings to change; what is left out stays as it is.
 
-    `chunking` holds for documents that come from now on, and for those that are retried.
+    `chunking` and `scan` hold for documents that come from now on, and for those that are retried;
+    a rebuild cuts all of them anew. `title` is what people call the project; its id stays.
     """
+
+    title: Annotated[str, AfterValidator(_titled)] | None = Field(None, max_length=200)
 
     chunking: Chunking | None = None
     language_check: bool | None = None
     accepted_languages: Annotated[tuple[str, ...], Field(min_length=1, max_length=32)] | None = None
+    scan: ScanPolicy | None = None
+
+
+class ProjectCreate(ProjectChange):
+    """`POST /projects`: a new project. What is left out has its default, `title` the id."""
+
+    project: Project
 
 
 class ProjectView(Body):
     """How a project works; `accepted_languages` None: those of the installation."""
 
     project: str
+    title: str
+    state: Literal["open", "deleted"]
     chunking: Chunking
     language_check: bool
     accepted_languages: tuple[str, ...] | None
+    scan: ScanPolicy
+    position: int
+
+
+class ProjectSummary(Body):
+    """A line of `GET /projects`; counts are of versions that are not erased."""
+
+    project: str
+    title: str
+    documents: int
+    versions: int
+    indexed: int
+    review: int
+    running: int
+    """Jobs that are under way."""
+
+
+class ProjectList(Body):
+    """`GET /projects`, by id."""
+
+    projects: list[ProjectSummary]
+
+
+class ProjectGone(Body):
+    """Reply of `DELETE /projects/{project}`: everything in it is erased."""
+
+    project: str
+    documents: int
+    versions: int
+    blobs: int
     position: int
 
 
