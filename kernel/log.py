@@ -250,6 +250,10 @@ class Log:
         events = [to_envelope(r).event() async for r in rows]
         return [e for e in events if isinstance(e, DocumentReceived)]
 
+    async def documents(self, project: str) -> list[str]:
+        """Ids of the documents of a project that have a version that is not erased."""
+        return [r["document_id"] async for r in self._sql.documents(self.pool, project=project)]
+
     async def attached(self, version_ids: Sequence[str]) -> list[DocumentReceived]:
         """All receipts of what is attached to these versions, oldest first."""
         rows = self._sql.attached(self.pool, version_ids=list(version_ids))

@@ -87,6 +87,17 @@ class MemoryLog:
         mine = (e for e in self.events if e.correlation_id == correlation_id)
         return next((e for e in mine if e.type == "DocumentReceived"), None)
 
+    async def documents(self, project: str) -> list[str]:
+        """As `Log.documents`."""
+        there: set[tuple[str, str]] = set()
+        for e in (e for e in self.events if e.project == project):
+            version = (e.data.get("document_id", ""), e.data.get("version_id", ""))
+            if e.type == "DocumentReceived":
+                there.add(version)
+            elif e.type == "Erased":
+                there.discard(version)
+        return sorted({document_id for document_id, _ in there})
+
     async def attached(self, version_ids: Sequence[str]) -> list[DocumentReceived]:
         """As `Log.attached`."""
         found = [e.event() for e in self.events if e.type == "DocumentReceived"]

@@ -83,3 +83,13 @@ RETURNING attempts;
 -- name: settle_failure!
 -- An event that failed before is done, or dead.
 UPDATE log.failure SET state = :state, last_at = now() WHERE consumer = :consumer AND event_id = :event_id;
+
+-- name: documents
+-- Documents of a project with a receipt that no erasure followed.
+SELECT DISTINCT r.data ->> 'document_id' AS document_id FROM log.event r
+ WHERE r.type = 'DocumentReceived' AND r.project = :project
+   AND NOT EXISTS (
+     SELECT FROM log.event e
+      WHERE e.stream_id = r.stream_id AND e.type = 'Erased' AND e.position > r.position
+        AND e.data ->> 'version_id' = r.data ->> 'version_id')
+ ORDER BY 1;

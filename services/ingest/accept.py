@@ -8,6 +8,7 @@ from contracts.events import DocumentReceived, Event, Lane, Reinstated, Via
 from contracts.http import Accepted
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
+from kernel.projects import project_settings
 from services.ingest.domain import Identity, Line, reinstate
 from services.ingest.lines import load_line
 
@@ -44,8 +45,11 @@ async def accept(offer: Offer, log: Log, identity: Identity) -> Accepted:
     """Decide what an upload is, and record it.
 
     Raises:
-        Refusal: `unknown-version` (nothing to supersede), `conflict` (too many writers at once).
+        Refusal: `unknown-version` (nothing to supersede), `conflict` (too many writers at once),
+            `project-deleted`.
     """
+    if (await project_settings(log, offer.project)).deleted:
+        raise Refusal("project-deleted", f"{offer.project} was deleted: make it anew", status=409)
     for _ in range(TRIES):
         try:
             return await _decide(await _placed(offer, log), log, identity)

@@ -23,7 +23,7 @@ from services.ingest.dropzone import open_dropzone
 from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
 from services.ingest.life import check_bytes
-from services.ingest.projects import add_project_routes
+from services.ingest.projects import Projects, add_project_routes
 from services.ingest.settings import DropzoneSettings
 from services.ingest.upload import Multipart
 
@@ -155,7 +155,6 @@ def create_app(env: Env, identity: Identity) -> FastAPI:
     """The HTTP surface."""
     app = create_api("ingest", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     uploads = Uploads(env, identity)
-    add_project_routes(app, env.log)
 
     @app.post(
         "/documents",
@@ -178,6 +177,7 @@ async def build(env: Env) -> Service:
     eraser = Eraser(env.log, env.blobs, ParseCache(env.pool))
     app = create_app(env, identity)
     add_control_routes(app, Jobs(env.log, env.blobs, eraser))
+    add_project_routes(app, Projects(env.log, eraser))
     limit = env.settings.max_upload_bytes
     dropzone = open_dropzone(DropzoneSettings(), env.log, env.blobs, identity, limit)
     return Service(

@@ -35,7 +35,7 @@ class Door:
 
         settings = SimpleNamespace(api_key=Secret(key), max_upload_bytes=limit)
         env: Any = SimpleNamespace(settings=settings, health=health, log=self.log, blobs=self.blobs)
-        app = create_app(env, Identity(b"i" * 32))
+        self.app = app = create_app(env, Identity(b"i" * 32))
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app),
             base_url="http://ingest",
