@@ -54,6 +54,7 @@ TABLES: dict[str, dict[str, str]] = {
     "read.chunk": {"indexer": f"{R} {W} {D}", "search": R},
     "read.generation": {"indexer": f"{R} {W} {D}", "search": R},
     "read.active": {"indexer": f"{R} {W} {D}", "search": R},
+    "read.placed": {"indexer": f"{R} {W} {D}"},
     "cache.parse": {"converter": f"{R} {W}", "ingest": f"{R} {D}"},
     "cache.embedding": {"indexer": f"{R} {W}"},
     "auth.account": {"ui": f"{R} {W} {D}"},
