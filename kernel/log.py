@@ -244,6 +244,11 @@ class Log:
         row = await self._sql.event(self.pool, event_id=event_id)
         return None if row is None else to_envelope(row)
 
+    async def document_of(self, project: str, source_key: str) -> str | None:
+        """Id of the document that a source key names in a project; None if there is none yet."""
+        found = await self._sql.document_of(self.pool, project=project, source_key=source_key)
+        return None if found is None else str(found)
+
     async def receipts(self, source_id: str) -> list[DocumentReceived]:
         """All receipts of the bytes `source_id`, in any project or document, oldest first."""
         rows = self._sql.receipts(self.pool, source_id=source_id)

@@ -130,6 +130,14 @@ class MemoryLog:
         """As `Log.event`."""
         return next((e for e in self.events if e.event_id == event_id), None)
 
+    async def document_of(self, project: str, source_key: str) -> str | None:
+        """As `Log.document_of`."""
+        for e in self.events:
+            named = (e.project, e.data.get("source_key")) == (project, source_key)
+            if e.type == "DocumentReceived" and named:
+                return str(e.data["document_id"])
+        return None
+
     async def receipts(self, source_id: str) -> list[DocumentReceived]:
         """As `Log.receipts`."""
         found = [e.event() for e in self.events if e.type == "DocumentReceived"]

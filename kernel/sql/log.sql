@@ -93,3 +93,11 @@ SELECT DISTINCT r.data ->> 'document_id' AS document_id FROM log.event r
       WHERE e.stream_id = r.stream_id AND e.type = 'Erased' AND e.position > r.position
         AND e.data ->> 'version_id' = r.data ->> 'version_id')
  ORDER BY 1;
+
+-- name: document_of$
+-- The document that a source key names in a project: the first one that was received under it.
+SELECT data ->> 'document_id' FROM log.event
+ WHERE type = 'DocumentReceived' AND project = :project
+   AND hashtextextended(data ->> 'source_key', 0) = hashtextextended(:source_key, 0)
+   AND data ->> 'source_key' = :source_key
+ ORDER BY position LIMIT 1;

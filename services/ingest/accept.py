@@ -10,7 +10,7 @@ from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending
 from kernel.projects import project_settings
 from services.ingest.domain import Identity, Line, reinstate
-from services.ingest.lines import load_line
+from services.ingest.lines import document_id_of, load_line, version_id_of
 
 RECEIPTS = UUID("0f7a3a52-64c0-5b55-8a0b-9b5be1f5d9c1")
 """Namespace of the ids of receipts."""
@@ -39,6 +39,8 @@ class Offer:
     parent: str | None = None
     job: UUID | None = None
     """Id of the job that a new version begins; None: any."""
+    document_id: str | None = None
+    """The document that it belongs to, where that is known; None: its source key says it."""
 
 
 async def accept(offer: Offer, log: Log, identity: Identity) -> Accepted:
@@ -66,11 +68,14 @@ async def _placed(offer: Offer, log: Log) -> Offer:
     """
     if offer.supersedes:
         target = await superseded(offer.project, offer.supersedes, log)
-        return replace(offer, source=target.source_key, returns=True)
+        key, document_id = target.source_key, target.document_id
+        return replace(offer, source=key, document_id=document_id, returns=True)
     if offer.source:
         return replace(offer, returns=True)
     known = [r for r in await log.receipts(offer.source_id) if r.project == offer.project]
-    return replace(offer, source=known[0].source_key if known else offer.source_id)
+    if not known:
+        return replace(offer, source=offer.source_id)
+    return replace(offer, source=known[0].source_key, document_id=known[0].document_id)
 
 
 def receipt_id(version_id: str, attempt: int) -> UUID:
@@ -100,9 +105,10 @@ async def superseded(project: str, id_: str, log: Log) -> DocumentReceived:
 
 
 async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
-    document_id = identity.document(offer.project, offer.source or offer.source_id)
-    version_id = identity.version(document_id, offer.source_id)
+    key = offer.source or offer.source_id
+    document_id = offer.document_id or await document_id_of(log, identity, offer.project, key)
     line = await load_line(log, document_id)
+    version_id = version_id_of(line, identity, offer.source_id)
     match decide(offer, line, version_id, datetime.now(UTC)):
         case DocumentReceived() as received:
             event_id = receipt_id(version_id, received.attempt)

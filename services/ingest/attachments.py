@@ -22,7 +22,7 @@ from kernel.log import Beginning, Log, Spawning
 from kernel.media import SNIFF_BYTES, SUPPORTED, sniff
 from services.ingest.accept import Offer, decide, receipt_id, repeat_id
 from services.ingest.domain import NAME_BYTES, Identity
-from services.ingest.lines import load_line
+from services.ingest.lines import document_id_of, load_line, version_id_of
 
 DEPTH = 5
 """A file in a mail in a mail …: documents deeper than this are left out."""
@@ -144,9 +144,10 @@ class Attachments:
         self, parent: DocumentReceived, file: File, media_type: str, begun: list[Beginning]
     ) -> LeftOutCode | None:
         """Add what the file is to its document, if anything; or say why it may not come in."""
-        document_id = self._identity.document(parent.project, file.key)
-        version_id = self._identity.version(document_id, file.blob.sha256)
+        identity = self._identity
+        document_id = await document_id_of(self._log, identity, parent.project, file.key)
         line = await load_line(self._log, document_id)
+        version_id = version_id_of(line, identity, file.blob.sha256)
         if version_id in line.deleted:
             return "erased"
         offer = Offer(

@@ -1,7 +1,7 @@
 """Reads a document's line of versions from the log."""
 
 from kernel.log import Log
-from services.ingest.domain import Line, fold
+from services.ingest.domain import Identity, Line, fold
 
 
 async def load_line(log: Log, document_id: str) -> Line:
@@ -14,3 +14,16 @@ async def load_line(log: Log, document_id: str) -> Line:
     others = await log.streams([f"version-{v}" for v in sorted(version_ids)])
     events = sorted([*own, *others], key=lambda e: e.position)
     return fold(document_id, (e.event() for e in events), own[-1].version if own else 0)
+
+
+async def document_id_of(log: Log, identity: Identity, project: str, source_key: str) -> str:
+    """Id of the document that (project, source key) names: the one that the log knows, which may
+    come from another installation, or that which its first receipt will get here."""
+    known = await log.document_of(project, source_key)
+    return known or identity.document(project, source_key)
+
+
+def version_id_of(line: Line, identity: Identity, source_id: str) -> str:
+    """As `document_id_of`: id of the version of a document that has these bytes."""
+    known = (v for v, receipt in line.received.items() if receipt.source_id == source_id)
+    return next(known, None) or identity.version(line.document_id, source_id)

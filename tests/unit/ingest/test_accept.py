@@ -322,3 +322,58 @@ def received_event(identity: Identity) -> Indexed:
         embedded=1,
         reused=0,
     )
+
+
+ELSEWHERE = Identity(b"e" * 32)
+"""Another installation, which the log came from."""
+
+
+@pytest.fixture(params=["memory", "real"])
+def either_log(request: pytest.FixtureRequest) -> Any:
+    """Both logs must find a document by its key alike."""
+    return MemoryLog() if request.param == "memory" else request.getfixturevalue("real_log")
+
+
+async def test_a_document_from_elsewhere_keeps_its_id(either_log: Any) -> None:
+    key = "https://пример.рф/закон?" + "я" * 2000  # longer than an entry of an index may be
+    old = await accept(offer("a", source=key), either_log, ELSEWHERE)
+    new = await accept(offer("b", source=key), either_log, IDENTITY)
+    assert new.document_id == old.document_id
+    assert (await accept(offer("a", source=key), either_log, IDENTITY)).duplicate_of
+    assert await either_log.head() == 2
+
+
+async def test_a_key_names_a_document_within_its_project_only(either_log: Any) -> None:
+    old = await accept(offer("a", source="k"), either_log, ELSEWHERE)
+    other = await accept(offer("a", source="k", project="other"), either_log, IDENTITY)
+    assert other.document_id == IDENTITY.document("other", "k") != old.document_id
+
+
+async def test_known_bytes_from_elsewhere_are_a_duplicate_without_a_key() -> None:
+    log: Any = MemoryLog()
+    old = await accept(offer("a"), log, ELSEWHERE)
+    assert (await accept(offer("a"), log, IDENTITY)).duplicate_of == old.version_id
+
+
+async def test_a_version_from_elsewhere_is_superseded_by_its_id() -> None:
+    log: Any = MemoryLog()
+    old = await accept(offer("a", source="k"), log, ELSEWHERE)
+    new = await accept(offer("b", supersedes=old.version_id), log, IDENTITY)
+    assert new.document_id == old.document_id
+    assert new.version_id == IDENTITY.version(old.document_id, sha256(b"b"))
+
+
+async def test_a_failed_version_from_elsewhere_is_tried_again_as_itself() -> None:
+    world = World()
+    once = await accept(offer("a"), world.log, ELSEWHERE)
+    await world.fail(once)
+    again = await world.upload("a")
+    assert (again.version_id, again.duplicate_of) == (once.version_id, None)
+
+
+async def test_racing_versions_of_a_document_from_elsewhere_are_its(real_log: Log) -> None:
+    old = await accept(offer("0", source="k"), real_log, ELSEWHERE)
+    offers = [offer(str(n), source="k") for n in range(1, 6)]
+    results = await asyncio.gather(*(accept(o, real_log, IDENTITY) for o in offers))
+    assert {r.document_id for r in results} == {old.document_id}
+    assert await real_log.head() == 6

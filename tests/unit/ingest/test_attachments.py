@@ -278,6 +278,18 @@ async def test_a_new_version_of_the_mail_supersedes_the_files_that_changed(world
     assert world.told().taken == 3
 
 
+async def test_files_of_a_mail_from_elsewhere_get_their_next_versions_here() -> None:
+    world = World()
+    elsewhere = Identity(b"e" * 32)
+    world.attachments = Attachments(world.log, world.blobs, elsewhere)
+    await world.mail(TEXT, data=b"v1", source="m")
+    world.attachments = Attachments(world.log, world.blobs, IDENTITY)
+    await world.mail((TEXT[0], b"# new"), TEXT, data=b"v2", source="m")
+    old, changed, second = [e.data for e in world.children()]
+    assert changed["document_id"] == old["document_id"] != second["document_id"]
+    assert old["document_id"] == elsewhere.document("default", "m#Уговор.md")
+
+
 async def test_a_file_that_returns_to_an_earlier_state_is_reinstated(world: World) -> None:
     for n, data in enumerate((b"# one", b"# two", b"# one")):
         await world.mail(("a.md", data), data=b"v%d" % n, source="m")
