@@ -2,13 +2,12 @@
 
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from cli import show as view
 from cli.datadir import DataDir
-from cli.output import CliError, clean, out, raw
+from cli.output import clean, out, path_part, raw
 from contracts.http import Deleted, DocumentView, JobChanged, JobView
 
 app = typer.Typer(no_args_is_help=True, help="Ingests: show, cancel, retry.")
@@ -22,14 +21,14 @@ DATA = Path("data")
 @app.command()
 def show(id_: Id, data: Data = DATA, json_: Json = False) -> None:
     """Where an ingest is: whose turn it is, until when, and what happens next."""
-    reply = _call(data, "GET", f"/jobs/{_part(id_)}")
+    reply = _call(data, "GET", f"/jobs/{path_part(id_)}")
     raw(reply.content) if json_ else view.job(JobView.model_validate_json(reply.content))
 
 
 @app.command()
 def cancel(id_: Id, data: Data = DATA, json_: Json = False) -> None:
     """End an ingest. One that is over stays as it is."""
-    reply = _call(data, "POST", f"/jobs/{_part(id_)}/cancel")
+    reply = _call(data, "POST", f"/jobs/{path_part(id_)}/cancel")
     if json_:
         raw(reply.content)
         return
@@ -44,7 +43,7 @@ def retry(id_: Id, data: Data = DATA, json_: Json = False) -> None:
     A job that runs is cancelled first. A version that is indexed is parsed again; its passages
     stay searchable until the new ones are in.
     """
-    reply = _call(data, "POST", f"/jobs/{_part(id_)}/retry")
+    reply = _call(data, "POST", f"/jobs/{path_part(id_)}/retry")
     if json_:
         raw(reply.content)
         return
@@ -60,7 +59,7 @@ def delete(
     json_: Json = False,
 ) -> None:
     """Erase a document: all versions, its bytes and texts, and what was attached to it."""
-    path = f"/documents/{_part(id_)}"
+    path = f"/documents/{path_part(id_)}"
     if not yes:
         found = DocumentView.model_validate_json(_call(data, "GET", path).content)
         typer.confirm(_question(found), abort=True, err=True)
@@ -85,10 +84,3 @@ def _call(data: Path, method: str, path: str) -> Any:
     from cli.client import call
 
     return call(DataDir(data.absolute()), method, path)
-
-
-def _part(id_: str) -> str:
-    """An id as one part of a path, whatever was typed."""
-    if not id_ or id_ in (".", ".."):
-        raise CliError("no such id", id_)
-    return quote(id_, safe="")

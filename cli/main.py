@@ -15,7 +15,7 @@ from cli.datadir import DataDir
 from cli.doctor import doctor
 from cli.jobs import app as jobs_app
 from cli.jobs import delete
-from cli.output import CliError, as_json, note, out, raw
+from cli.output import CliError, as_json, note, out, path_part, raw
 from cli.project import app as project_app
 from cli.rescan import rescan
 from cli.review import app as review_app
@@ -223,7 +223,7 @@ def doc_show(
     from cli import show
     from contracts.http import DocumentView
 
-    reply = _call(data, "GET", f"/documents/{_part(id_)}")
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}")
     raw(reply.content) if json_ else show.document(DocumentView.model_validate_json(reply.content))
 
 
@@ -235,7 +235,7 @@ def doc_journal(
     from cli import show
     from contracts.http import Journal
 
-    reply = _call(data, "GET", f"/documents/{_part(id_)}/journal")
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/journal")
     raw(reply.content) if json_ else show.journal(Journal.model_validate_json(reply.content))
 
 
@@ -246,7 +246,7 @@ def doc_body(
     """The canonical Markdown of a version, byte for byte (made harmless on a terminal)."""
     from cli.output import clean
 
-    reply = _call(data, "GET", f"/documents/{_part(id_)}/body")
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/body")
     if json_:
         as_json({"id": id_, "body": reply.content.decode("utf-8", errors="replace")})
     elif sys.stdout.isatty():
@@ -269,7 +269,7 @@ def doc_places(
 
     given = {"start": start, "end": end}
     params = {name: value for name, value in given.items() if value is not None}
-    reply = _call(data, "GET", f"/documents/{_part(id_)}/places", params=params)
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/places", params=params)
     raw(reply.content) if json_ else show.places(Places.model_validate_json(reply.content))
 
 
@@ -283,7 +283,7 @@ def doc_source(
     """The original, byte for byte, as it was sent."""
     from cli.client import download
 
-    size = download(_dir(data), f"/documents/{_part(id_)}/source", to)
+    size = download(_dir(data), f"/documents/{path_part(id_)}/source", to)
     if json_:
         as_json({"id": id_, "out": str(to), "size_bytes": size})
 
@@ -369,15 +369,6 @@ def _call(data: Path, method: str, path: str, **options: Any) -> Any:
     from cli.client import call
 
     return call(_dir(data), method, path, **options)
-
-
-def _part(id_: str) -> str:
-    """An id as one part of a path, whatever was typed."""
-    from urllib.parse import quote
-
-    if not id_ or id_ in (".", ".."):
-        raise CliError("no such id", id_)
-    return quote(id_, safe="")
 
 
 def _moment(option: str, value: str) -> None:

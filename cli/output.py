@@ -4,6 +4,7 @@ import json
 import sys
 import unicodedata
 from typing import Any
+from urllib.parse import quote
 
 from kernel.errors import KbError
 
@@ -62,3 +63,14 @@ def raw(data: bytes) -> None:
 def as_json(value: Any) -> None:
     """A value as one line of JSON."""
     out(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def path_part(id_: str) -> str:
+    """An id as one part of a path, whatever was typed.
+
+    Raises:
+        CliError: it is none.
+    """
+    if not id_ or id_ in (".", ".."):
+        raise CliError("no such id", id_)
+    return quote(id_, safe="")

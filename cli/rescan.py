@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.datadir import DataDir
-from cli.output import CliError, clean, note, out, raw
+from cli.output import CliError, clean, note, out, path_part, raw
 from contracts.events import RescanCounts
 from contracts.rescan import RescanReply, RescanReport, RescanView
 
@@ -38,7 +38,7 @@ def rescan(
     if sum((wait, status, cancel, report is not None)) > 1:
         raise CliError("one of --wait, --status, --cancel, --report")
     if report is not None:
-        reply = _call(data, "GET", f"/rescan/{_part(report)}")
+        reply = _call(data, "GET", f"/rescan/{path_part(report)}")
         raw(reply.content) if json_ else _report(RescanReport.model_validate_json(reply.content))
         return
     reply = _asked(data, project, status=status, cancel=cancel)
@@ -87,7 +87,7 @@ def _show(answer: RescanReply, *, begun: bool, reports: bool, data: Path) -> Non
         if r.state != "running":
             out(f"  {_counts(r.counts)}; {r.seconds:g} s")
         if reports and (r.counts.quarantined or r.counts.kept):
-            found = _call(data, "GET", f"/rescan/{_part(r.rescan_id)}")
+            found = _call(data, "GET", f"/rescan/{path_part(r.rescan_id)}")
             _report(RescanReport.model_validate_json(found.content), head=False)
 
 
@@ -124,11 +124,3 @@ def _call(data: Path, method: str, path: str, **options: Any) -> Any:
     from cli.client import call
 
     return call(DataDir(data.absolute()), method, path, **options)
-
-
-def _part(id_: str) -> str:
-    from urllib.parse import quote
-
-    if not id_ or id_ in (".", ".."):
-        raise CliError("no such id", id_)
-    return quote(id_, safe="")

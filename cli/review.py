@@ -4,12 +4,11 @@ import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 import typer
 
 from cli.datadir import DataDir
-from cli.output import CliError, clean, note, out, raw
+from cli.output import CliError, clean, note, out, path_part, raw
 from contracts.http import (
     DocumentPage,
     DocumentView,
@@ -144,7 +143,7 @@ def _version(data: Path, id_: str) -> str:
     Raises:
         CliError: there is none, or several versions of the document wait.
     """
-    part = _part(id_)
+    part = path_part(id_)
     reply = _call(data, "GET", f"/documents/{part}")
     found = DocumentView.model_validate_json(reply.content)
     if id_ in {v.version_id for v in found.versions}:
@@ -254,10 +253,3 @@ def _call(data: Path, method: str, path: str, **options: Any) -> Any:
     from cli.client import call
 
     return call(DataDir(data.absolute()), method, path, **options)
-
-
-def _part(id_: str) -> str:
-    """An id as one part of a path, whatever was typed."""
-    if not id_ or id_ in (".", ".."):
-        raise CliError("no such id", id_)
-    return quote(id_, safe="")

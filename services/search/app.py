@@ -23,6 +23,7 @@ from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.places import Originals, add_original_routes
 from services.search.projection import Projection
+from services.search.projects import add_project_list
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 from services.search.stream import add_stream_route
@@ -36,6 +37,7 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
     add_stream_route(app, env.log)
+    add_project_list(app, env.log)
 
     @app.post("/query", response_model=QueryReply)
     async def post_query(request: Request) -> QueryReply:

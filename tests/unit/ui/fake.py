@@ -394,8 +394,15 @@ class Fake:
             await self._note(request)
             return JSONResponse({"position": 10})
 
+        @app.get("/projects")
+        @app.post("/projects")
+        async def projects(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"projects": []})
+
         @app.get("/projects/{key}")
         @app.put("/projects/{key}")
+        @app.delete("/projects/{key}")
         async def project(request: Request, key: str) -> JSONResponse:
             await self._note(request)
             return JSONResponse({"project": key})
