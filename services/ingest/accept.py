@@ -108,6 +108,8 @@ async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
     key = offer.source or offer.source_id
     document_id = offer.document_id or await document_id_of(log, identity, offer.project, key)
     line = await load_line(log, document_id)
+    if not offer.source:  # known by its bytes or its id, and its own receipt lost the key
+        offer = replace(offer, source=line.source_key or offer.source_id)
     version_id = version_id_of(line, identity, offer.source_id)
     match decide(offer, line, version_id, datetime.now(UTC)):
         case DocumentReceived() as received:

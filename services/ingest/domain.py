@@ -91,6 +91,11 @@ class Line:
         self.windows = tuple(w for w in self.windows if w.version_id != version_id)
 
     @property
+    def source_key(self) -> str:
+        """The document's key, as its newest receipt says that still does: erasures take it out."""
+        return next((r.source_key for r in reversed(self.received.values()) if r.source_key), "")
+
+    @property
     def settled(self) -> tuple[Window, ...]:
         """Windows as recorded, or the one of the first version that was indexed."""
         if self.windows or not self.indexed:

@@ -377,3 +377,18 @@ async def test_racing_versions_of_a_document_from_elsewhere_are_its(real_log: Lo
     results = await asyncio.gather(*(accept(o, real_log, IDENTITY) for o in offers))
     assert {r.document_id for r in results} == {old.document_id}
     assert await real_log.head() == 6
+
+
+async def test_bytes_whose_receipt_lost_its_key_keep_the_key_of_their_document() -> None:
+    log: Any = MemoryLog()
+    old = await accept(offer("a", source="k"), log, IDENTITY)
+    await accept(offer("b", source="k"), log, IDENTITY)
+    envelope = log.events[0]
+    redacted = envelope.data | {"source_key": "", "name": "(erased)"}
+    log.events[0] = envelope.model_copy(update={"data": redacted})
+    await log.append([first(Erased(
+        **about_accepted(old), reason="request", scope="version", blobs=1,
+    ))])  # fmt: skip
+    again = await accept(offer("a"), log, IDENTITY)
+    assert again.document_id == old.document_id
+    assert log.events[-1].data["source_key"] == "k"
