@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, overload
 
+from kernel.headings import LONGEST_HEADING, plain
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 Kind = Literal["heading", "paragraph", "list", "table", "code", "other"]
-
-LONGEST_HEADING = 200
-"""Characters of a heading's text in a path; more is cut, so that a path is never a passage."""
 
 KINDS: dict[str, Kind] = {
     "heading_open": "heading", "paragraph_open": "paragraph", "bullet_list_open": "list",
@@ -22,7 +21,6 @@ KINDS: dict[str, Kind] = {
     "html_block": "code",
 }  # fmt: skip
 PARTS = {"list": "list_item_open", "table": "tr_open"}
-INLINE_TEXT = frozenset({"text", "code_inline", "image"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +87,6 @@ def _parser() -> "MarkdownIt":
 
     parser = MarkdownIt("commonmark").enable("table").disable("inline")
     parser.parse("compiled before a second thread can see it")
-    return parser
-
-
-@cache
-def _inline_parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark")
-    parser.parseInline("compiled before a second thread can see it")
     return parser
 
 
@@ -247,15 +236,3 @@ def _table(span: Span, tokens: "list[Token]", lines: _Lines) -> Block:
 def _spans(tokens: "Iterator[Token]", lines: _Lines) -> Spans:
     spans = (lines.span(token) for token in tokens)
     return Spans((span.start, span.end) for span in spans if span.start < span.end)
-
-
-def plain(markdown: str) -> str:
-    """Words of a heading: markup gone, code and image descriptions kept, on one line."""
-    (inline,) = _inline_parser().parseInline(markdown[: 10 * LONGEST_HEADING])
-    words = (
-        child.content if child.type in INLINE_TEXT else " "
-        for child in inline.children or []
-        if child.type in INLINE_TEXT or child.type.endswith("break")
-    )
-    text = " ".join("".join(words).split())
-    return text if len(text) <= LONGEST_HEADING else f"{text[: LONGEST_HEADING - 1].rstrip()}…"
