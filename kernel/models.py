@@ -1,22 +1,22 @@
-"""Embedder and vector engine, once a process."""
+"""Embedders and vector engine, once a process."""
 
 import asyncio
 from typing import cast
 
-from kernel.embedder import Embedder, EmbedderSettings, load_embedder
+from kernel.embedder import Embedder, Embedders, EmbedderSettings, load_embedders
 from kernel.service import Env
 from kernel.vectors import VectorIndex, open_index
 
 
-async def shared_embedder(env: Env) -> Embedder:
-    """The embedder of this process, loaded off the event loop by whoever asks first."""
+async def shared_embedders(env: Env) -> Embedders:
+    """The embedders of this process, loaded off the event loop by whoever asks first."""
 
-    async def load() -> Embedder:
-        embedder = await asyncio.to_thread(load_embedder, EmbedderSettings())
-        env.stack.push_async_callback(embedder.aclose)
-        return embedder
+    async def load() -> Embedders:
+        embedders = await asyncio.to_thread(load_embedders, EmbedderSettings())
+        env.stack.push_async_callback(embedders.aclose)
+        return embedders
 
-    return cast(Embedder, await env.share("embedder", load))
+    return cast(Embedders, await env.share("embedders", load))
 
 
 async def shared_vectors(env: Env) -> VectorIndex:
@@ -34,3 +34,8 @@ async def shared_vectors(env: Env) -> VectorIndex:
         return index
 
     return cast(VectorIndex, await env.share("vectors", open_))
+
+
+async def shared_embedder(env: Env) -> Embedder:
+    """The one that the process was given."""
+    return (await shared_embedders(env)).default

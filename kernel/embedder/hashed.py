@@ -12,6 +12,7 @@ import numpy as np
 from kernel.embedder.base import Matrix, Vector, unit_rows
 
 WIDTH = 3
+HASHED_DIM, HASHED_TOKENS = 512, 512
 TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 LATIN = str.maketrans({
     "а": "a", "б": "b", "в": "v", "г": "g", "д": "d", "ђ": "dj", "ѓ": "gj", "е": "e", "ё": "e",
@@ -32,7 +33,7 @@ def fold(text: str) -> str:
 class HashedEmbedder:
     """For unit tests, and machines where no model fits; finds shared words, not shared meaning."""
 
-    def __init__(self, dim: int = 512, max_tokens: int = 512) -> None:
+    def __init__(self, dim: int = HASHED_DIM, max_tokens: int = HASHED_TOKENS) -> None:
         self._dim, self._max_tokens = dim, max_tokens
 
     @property

@@ -1,17 +1,42 @@
-"""From settings to an embedder."""
+"""From settings to an embedder, or to all those of a process."""
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel.embedder.base import Embedder, EmbedderError
+from kernel.embedder.registry import Embedders
 from kernel.embedder.settings import EmbedderSettings
 from kernel.embedder.tokens import EstimatedTokens, HuggingFaceTokens, TokenCounter
+
+if TYPE_CHECKING:
+    from kernel.embedder.queue import Turnstile
 
 REMOTE_TOKENS = 8192
 """What BGE-M3 reads, and most models behind an endpoint."""
 
 
-def load_embedder(settings: EmbedderSettings | None = None) -> Embedder:
-    """The embedder of this process, ready to be shared. Takes seconds: call it off the event loop.
+def load_embedders(settings: EmbedderSettings | None = None) -> Embedders:
+    """The embedders of this process; local ones take turns with each other. Raises as
+    `load_embedder`, of the default; further ones are loaded later."""
+    from kernel.embedder.queue import Turnstile
+
+    settings, turns = settings or EmbedderSettings(), Turnstile()
+    others = {
+        name: partial(load_embedder, settings.of(spec), turns)
+        for name, spec in settings.embedders.items()
+    }
+    return Embedders(load_embedder(settings, turns), others)
+
+
+def load_embedder(
+    settings: EmbedderSettings | None = None, turns: "Turnstile | None" = None
+) -> Embedder:
+    """An embedder, ready to be shared. Takes seconds: call it off the event loop.
+
+    Args:
+        settings: which; those of the environment, if it is not said.
+        turns: of the models that share the processor.
 
     Raises:
         EmbedderError: it cannot be had as configured; the message says what to do.
@@ -22,14 +47,16 @@ def load_embedder(settings: EmbedderSettings | None = None) -> Embedder:
         return _remote(settings, settings.embeddings_url)
     from kernel.embedder.queue import QueuedEmbedder
 
-    return QueuedEmbedder(_local(settings), settings.embed_batch_tokens)
+    return QueuedEmbedder(_local(settings), settings.embed_batch_tokens, turns)
 
 
 def _local(settings: EmbedderSettings) -> Embedder:
     if settings.embedder == "hashed":
-        from kernel.embedder.hashed import HashedEmbedder
+        from kernel.embedder.hashed import HASHED_DIM, HASHED_TOKENS, HashedEmbedder
 
-        return HashedEmbedder()
+        return HashedEmbedder(
+            settings.embeddings_dim or HASHED_DIM, settings.embedder_max_tokens or HASHED_TOKENS
+        )
     from kernel.embedder.local import LocalModel, SentenceTransformerEmbedder
 
     name, label = settings.embedder, None

@@ -74,12 +74,14 @@ class QueuedEmbedder:
     """`embedder` for many callers: a question waits for at most one batch of documents.
 
     `batch_tokens` bounds a batch: texts in it times the tokens of the longest, which is what the
-    model computes. A text longer than that goes alone.
+    model computes. A text longer than that goes alone. `turns`: of several models on one processor.
     """
 
-    def __init__(self, embedder: Embedder, batch_tokens: int = 1024) -> None:
+    def __init__(
+        self, embedder: Embedder, batch_tokens: int = 1024, turns: Turnstile | None = None
+    ) -> None:
         self._embedder, self._batch_tokens = embedder, batch_tokens
-        self._turnstile = Turnstile()
+        self._turnstile = turns or Turnstile()
         self._closed = False
 
     @property

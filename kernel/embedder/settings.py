@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-class EmbedderSettings(BaseSettings):
-    """Read once, where a service is put together."""
+class EmbedderSpec(BaseModel):
+    """What makes an embedder the one that it is: another value may give other vectors."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     embedder: str = Field(
         default="bundled",
@@ -29,21 +29,6 @@ class EmbedderSettings(BaseSettings):
     embedder_max_tokens: int = Field(
         default=0, ge=0, description="tokens that are read of a text; 0: as many as the model can"
     )
-    embed_batch_tokens: int = Field(
-        default=1024,
-        ge=1,
-        description="padded tokens of a batch of passages: what a question may wait for",
-    )
-    torch_threads: int = Field(
-        default=0,
-        ge=0,
-        description="threads of a local model; 0: the cores that the process may use",
-    )
-    torch_device: str = Field(default="cpu", description="`cpu`, `cuda`, `cuda:1`, `mps`")
-    model_cache: Path | None = Field(
-        default=None,
-        description="where the bundled model is built; unset: citelog in the user's cache",
-    )
     embeddings_url: str | None = Field(
         default=None, description="endpoint; takes the place of a local model when set"
     )
@@ -61,7 +46,38 @@ class EmbedderSettings(BaseSettings):
         default="bundled",
         description="`bundled` (XLM-R's, which is BGE-M3's), a tokenizer.json, or `estimate`",
     )
+
+
+class EmbedderSettings(EmbedderSpec, BaseSettings):
+    """Read once, where a service is put together."""
+
+    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+
+    embedders: dict[str, EmbedderSpec] = Field(
+        default_factory=dict,
+        description="further embedders that a project may choose, by name: JSON, each with such of "
+        'these settings as it needs, `{"old": {"embedder": "bundled"}}`',
+    )
+    embed_batch_tokens: int = Field(
+        default=1024,
+        ge=1,
+        description="padded tokens of a batch of passages: what a question may wait for",
+    )
+    torch_threads: int = Field(
+        default=0,
+        ge=0,
+        description="threads of a local model; 0: the cores that the process may use",
+    )
+    torch_device: str = Field(default="cpu", description="`cpu`, `cuda`, `cuda:1`, `mps`")
+    model_cache: Path | None = Field(
+        default=None,
+        description="where the bundled model is built; unset: citelog in the user's cache",
+    )
     embeddings_timeout_seconds: float = Field(
         default=60.0, gt=0, description="longest wait for one request"
     )
     embeddings_batch_size: int = Field(default=16, ge=1, description="texts in one request")
+
+    def of(self, spec: EmbedderSpec) -> "EmbedderSettings":
+        """The settings of a further embedder: it is what `spec` says, and runs as this one does."""
+        return self.model_copy(update={n: getattr(spec, n) for n in EmbedderSpec.model_fields})
