@@ -1,7 +1,14 @@
-"""Migrations forward in order, then rights from the flow table and passwords from the caller."""
+"""Migrations forward in order, then rights from the flow table and passwords from the caller.
 
+They run while services work. A migration that cannot have its locks at once gives up and tries
+again, for who waits for a lock makes everybody wait who comes later.
+"""
+
+import asyncio
 import hashlib
-from collections.abc import Mapping
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -12,6 +19,11 @@ from kernel.db import queries
 
 LOCK = 4203
 """Advisory lock: two migrators wait for each other."""
+PATIENCE_SECONDS = 300.0
+"""For so long a migration tries to get its locks: a backup or a long query may hold them."""
+CONCURRENTLY = "-- concurrently\n"
+"""First line of a migration whose statements run each by itself, outside a transaction, as indexes
+on a table in use must. Such statements are written so that they may be run again."""
 
 
 def files() -> list[tuple[str, str]]:
@@ -49,22 +61,56 @@ async def _migrate(connection: Any, role_passwords: Mapping[str, str]) -> list[s
             raise RuntimeError(f"this code does not know the applied migrations {strange}")
         new = [name for name in known if name not in done]
         for name in new:
-            async with connection.transaction():
-                await connection.execute(known[name][0])
-                await q.record(connection, name=name, sha256=known[name][1])
-        async with connection.transaction():
-            await _rights(connection, q)
-            for role, password in role_passwords.items():
-                await connection.execute(
-                    await q.password_statement(connection, role=role, password=password)
-                )
+            await _patiently(connection, partial(_apply, q, name, *known[name]))
+        await _patiently(connection, partial(_rights, q, role_passwords))
     finally:
         await q.unlock(connection, key=LOCK)
     return new
 
 
-async def _rights(connection: Any, q: Any) -> None:
+async def _patiently(connection: Any, work: Callable[[Any], Awaitable[None]]) -> None:
+    """Work that needs locks, tried until it gets them.
+
+    Raises:
+        asyncpg.LockNotAvailableError: not within `PATIENCE_SECONDS`.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + PATIENCE_SECONDS
+    while True:
+        try:
+            await work(connection)
+        except asyncpg.LockNotAvailableError:
+            if loop.time() > end:
+                raise
+            await asyncio.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - not a secret
+        else:
+            return
+
+
+async def _apply(q: Any, name: str, sql: str, sha256: str, connection: Any) -> None:
+    if sql.startswith(CONCURRENTLY):
+        for statement in sql.removesuffix("\n").removesuffix(";").split(";\n"):
+            await connection.execute(statement)
+        await q.record(connection, name=name, sha256=sha256)
+        return
+    async with connection.transaction():
+        await q.give_way(connection)
+        await connection.execute(sql)
+        await q.record(connection, name=name, sha256=sha256)
+
+
+async def _rights(q: Any, role_passwords: Mapping[str, str], connection: Any) -> None:
     """`log.writer` says what the flow table says, and only services get into the database."""
+    async with connection.transaction():
+        await q.give_way(connection)
+        await _write_rights(connection, q)
+        for role, password in role_passwords.items():
+            await connection.execute(
+                await q.password_statement(connection, role=role, password=password)
+            )
+
+
+async def _write_rights(connection: Any, q: Any) -> None:
     owner = await q.session_role(connection)
     rows = [(f"kb_{s}", t) for s in SERVICES for t in emitted_by(s)]
     rows += [(owner, t) for s in SERVICES for t in emitted_by(s)]

@@ -33,3 +33,7 @@ SELECT format('ALTER ROLE %I PASSWORD %L', :role::text, :password::text);
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC; GRANT CONNECT ON DATABASE %I TO %s',
               current_database(), current_database(),
               (SELECT string_agg(quote_ident(r), ', ') FROM unnest(:roles::text[]) r));
+
+-- name: give_way!
+-- Shorter than Postgres takes to look for a deadlock (1 s): it is the migration that gives way.
+SET LOCAL lock_timeout = '800ms';

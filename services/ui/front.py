@@ -37,6 +37,7 @@ from contracts.http import (
     ReviewView,
     TextUpload,
 )
+from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
@@ -72,6 +73,9 @@ class Route:
     stream: bool = False
 
 
+_EVENTS = (
+    "after", "until", "recorded_from", "recorded_before", "type", "project", "stream",
+)  # fmt: skip
 ROUTES: tuple[Route, ...] = (
     Route("POST", "/documents", "ingest", "editor", "Put a document in: a file or text",
           Accepted, TextUpload, status=202),
@@ -103,8 +107,11 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/jobs/{id}/retry", "ingest", "editor",
           "Try the document of an ingest again, as a new job", JobChanged),
     Route("POST", "/query", "search", "viewer", "Find passages", QueryReply, QueryRequest),
-    Route("GET", "/events", "search", "viewer", "The events as they happen (SSE)",
-          query=("after", "follow", "project"), stream=True),
+    Route("GET", "/events", "search", "viewer",
+          "The events as they happen (SSE), or those that are there (application/x-ndjson)",
+          query=(*_EVENTS, "current", "follow"), stream=True),
+    Route("GET", "/events/summary", "search", "viewer", "How many events of each type there are",
+          EventSummary, query=_EVENTS),
     Route("GET", "/review/{id}", "scanner", "editor",
           "What was found in a version in quarantine, in the text that was judged", ReviewView),
     Route("POST", "/review/{id}", "scanner", "editor",
