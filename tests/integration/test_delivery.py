@@ -432,11 +432,13 @@ async def test_the_guard_is_one_query_by_indexes(log: Log) -> None:
     await log.pool.execute(
         """
         INSERT INTO log.event (position, stream_id, version, event_id, type, schema_version, lane,
-                               project, correlation_id, actor, occurred_at, data)
+                               project, correlation_id, actor, occurred_at, recorded_at, data,
+                               salt, digest, chain)
         SELECT n, 's-' || n, 1, gen_random_uuid(),
                CASE n % 5 WHEN 0 THEN 'Failed' WHEN 1 THEN 'DocumentReceived' ELSE 'Parsed' END,
-               1, 'live', 'p', gen_random_uuid(), 'a', now(),
-               jsonb_build_object('code', CASE n % 10 WHEN 0 THEN 'cancelled' ELSE 'x' END)
+               1, 'live', 'p', gen_random_uuid(), 'a', now(), now(),
+               jsonb_build_object('code', CASE n % 10 WHEN 0 THEN 'cancelled' ELSE 'x' END),
+               'salt', sha256('digest'), sha256('chain')
           FROM generate_series(1, 20000) n
         """
     )

@@ -73,7 +73,15 @@ SCHEMAS: dict[str, tuple[str, ...]] = {
 }
 """Schema → who may look into it. Nobody may create in one."""
 
-FUNCTIONS: dict[str, tuple[str, ...]] = {"log.append": WORKERS, "log.guard": ()}
+FUNCTIONS: dict[str, tuple[str, ...]] = {
+    "log.append": (*WORKERS, "search"),
+    "log.guard": (),
+    "log.again": (),
+    "log.digest": (),
+    "log.header": (),
+    "log.linked": (),
+    "log.linked_step": (),
+}
 
 OF_POSTGRES: dict[str, tuple[str, ...]] = {
     "pg_advisory_lock(bigint)": (),
