@@ -13,9 +13,10 @@ Received = Callable[[Event], Awaitable[DocumentReceived]]
 
 
 async def on_parsed(
-    event: Parsed, *, stored: Stored, received: Received, first: LiveFirst
+    event: Parsed, *, stored: Stored, received: Received, first: LiveFirst, log: Streams
 ) -> list[Event]:
     """Judge the deterministic parse, hidden text and meta included."""
+    stored = await stored.of(log, event.project)
     try:
         async with first.live():
             trusted = (await received(event)).trusted
@@ -37,6 +38,7 @@ async def on_converted(
     texts = await texts_of_version(log, event)
     if texts.parse_withdrawn(event.body_sha256, event.meta_sha256):
         return []
+    stored = await stored.of(log, event.project)
     try:
         async with first.live():
             trusted = (await received(event)).trusted

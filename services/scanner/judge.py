@@ -2,17 +2,19 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
 
 from contracts.artifacts import HiddenText
+from contracts.events import ScanPolicy
 from kernel.embedder.base import EmbedderError
 from kernel.embedder.bundled import bundled_weights
 from services.scanner.domain import ScanResult, scan
 from services.scanner.learned.layer import Layer, open_layer
 from services.scanner.learned.model import DamagedModelError, manifest, shipped
-from services.scanner.ruleset import default_ruleset
+from services.scanner.ruleset import Ruleset, default_ruleset
 from services.scanner.settings import ScannerSettings
 
 log = structlog.get_logger()
@@ -44,6 +46,10 @@ class Judge:
         if self._closed:
             return self._ruleset.version
         return f"{self._ruleset.version}+m-{manifest()['sha256'][:8]}"
+
+    def under(self, policy: ScanPolicy) -> "Judge | RulesAlone":
+        """What judges a project that asks for this."""
+        return RulesAlone(self._ruleset) if policy == "rules" else self
 
     @property
     def without_model(self) -> str:
@@ -89,6 +95,30 @@ class Judge:
             self._closed = str(error)
             log.warning("scanner.rules_alone", reason=self._closed)
             return None
+
+
+@dataclass(frozen=True)
+class RulesAlone:
+    """The tables without the learned layer, for a project that wants it so."""
+
+    ruleset: Ruleset
+
+    @property
+    def version(self) -> str:
+        """Names the tables."""
+        return self.ruleset.version
+
+    def under(self, policy: ScanPolicy) -> "RulesAlone":
+        """Itself."""
+        return self
+
+    def load(self) -> str:
+        """Nothing is loaded, and nothing is missing."""
+        return ""
+
+    def judge(self, text: str, hidden: Sequence[HiddenText] = ()) -> ScanResult:
+        """Findings and verdict."""
+        return scan(text, hidden, self.ruleset)
 
 
 def _look() -> None:

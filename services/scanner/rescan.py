@@ -120,7 +120,8 @@ class Rescanner:
         rescan = history.running
         if rescan is None:
             return
-        ruleset = await self._stored.ruleset()
+        stored = await self._stored.of(self._log, project)
+        ruleset = await stored.ruleset()
         if rescan.begun.ruleset != ruleset:
             if not adopt:
                 return  # the process that began it goes on with it
@@ -128,7 +129,8 @@ class Rescanner:
         silent = (self._now() - rescan.updated_at).total_seconds()
         others = rescan.done > 0 and self._mine.get(rescan.id) != rescan.version
         if not others or silent > LEASE:
-            await self._work(rescan, history.covered(ruleset))
+            looking = Looking(self._log, stored, rescan, history.covered(ruleset))
+            await self._work(rescan, looking)
 
     async def _anew(self, old: Rescan, ruleset: str) -> Rescan:
         project = old.begun.project
@@ -141,8 +143,8 @@ class Rescanner:
             raise Closed
         return rescan
 
-    async def _work(self, rescan: Rescan, covered: int) -> None:
-        project, looking = rescan.begun.project, Looking(self._log, self._stored, rescan, covered)
+    async def _work(self, rescan: Rescan, looking: Looking) -> None:
+        project = rescan.begun.project
         log.info("rescan.works", project=project, rescan=rescan.id, cursor=rescan.cursor)
         while page := await self._receipts(rescan):
             tally, since = Tally(), time.monotonic()

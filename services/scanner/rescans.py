@@ -33,8 +33,8 @@ class Requests:
         if project is not None and project not in known:
             raise Refusal("unknown-project", f"there is no project {project}", status=404)
         projects = known if project is None else [project]
-        ruleset = await self._stored.ruleset()
-        started = tuple([p for p in projects if await self._begun(p, ruleset, actor)])
+        rules = {p: await (await self._stored.of(self._log, p)).ruleset() for p in projects}
+        started = tuple([p for p in projects if await self._begun(p, rules[p], actor)])
         if started:
             self._worker.wake()
         return await self._reply(projects, started)
@@ -68,7 +68,7 @@ class Requests:
                 kept += event.kept
         rows = self._sql.hits(self._log.pool, rescan_id=rescan_id, limit=LISTED)
         return RescanReport(
-            rescan=rescan.view(self._stored.judge.version),
+            rescan=rescan.view(await self._rules(project)),
             hits=[_hit(r) async for r in rows],
             kept=kept[:LISTED],
         )
@@ -79,10 +79,13 @@ class Requests:
         return [r["project"] async for r in self._sql.rescanned(self._log.pool)]
 
     async def _reply(self, projects: list[str], started: tuple[str, ...] = ()) -> RescanReply:
-        newest = [(await load(self._log, p)).newest for p in projects]
-        ruleset = self._stored.judge.version
-        views = [r.view(ruleset) for r in newest if r is not None]
-        return RescanReply(ruleset=ruleset, rescans=views, started=started)
+        newest = {p: (await load(self._log, p)).newest for p in projects}
+        views = [r.view(await self._rules(p)) for p, r in newest.items() if r is not None]
+        version = self._stored.judge.version
+        return RescanReply(ruleset=version, rescans=views, started=started)
+
+    async def _rules(self, project: str) -> str:
+        return (await self._stored.of(self._log, project)).judge.version
 
     async def _begun(self, project: str, ruleset: str, actor: str) -> bool:
         """Was a re-scan begun now? Not if one runs with these rules already."""

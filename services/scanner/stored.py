@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
-from contracts.events import Sha256
+from contracts.events import ScanPolicy, Sha256
 from kernel.errors import Refusal
 from kernel.large import OneLarge
 from kernel.parsed import load
+from kernel.projects import Streams, project_settings
 from services.scanner.domain import ScanResult
 from services.scanner.texts import hidden_of, hidden_of_meta
 
@@ -29,6 +30,7 @@ class Judges(Protocol):
 
     @property
     def version(self) -> str: ...
+    def under(self, policy: ScanPolicy) -> "Judges": ...
     def load(self) -> str: ...
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult: ...
 
@@ -76,6 +78,13 @@ class Stored:
     ) -> None:
         self._blobs, self._large, self._opinion = blobs, large, opinion
         self.judge = judge
+
+    async def of(self, log: Streams, project: str) -> "Stored":
+        """The same, as a project wants to be scanned."""
+        policy = (await project_settings(log, project)).scan
+        if policy == "full":
+            return self
+        return Stored(self._blobs, self.judge.under(policy), self._large, self._opinion)
 
     async def ruleset(self) -> str:
         """What judges here, in its final name: without its model it has another one."""

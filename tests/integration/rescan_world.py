@@ -18,6 +18,7 @@ from contracts.events import (
     Indexed,
     Parsed,
     Released,
+    ScanPolicy,
     ScanVerdict,
 )
 from contracts.http import QueryReply, QueryRequest
@@ -40,6 +41,7 @@ from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
 from services.scanner import handlers as scanner
 from services.scanner.domain import ScanResult, scan
+from services.scanner.judge import RulesAlone
 from services.scanner.rescan import Rescanner
 from services.scanner.rescans import Requests
 from services.scanner.ruleset import FOLDER, Ruleset, load
@@ -90,6 +92,9 @@ class Rules:
 
     def load(self) -> str:
         return ""
+
+    def under(self, policy: ScanPolicy) -> "RulesAlone":
+        return RulesAlone(self.ruleset)
 
     def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
         self.read += 1

@@ -2,18 +2,30 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from contracts.artifacts import BodyMeta, HiddenText, ParsedDocument
-from contracts.events import Converted, DocumentReceived, Event, Failed, Parsed, ScanVerdict
+from contracts.events import (
+    Converted,
+    DocumentReceived,
+    Event,
+    Failed,
+    Parsed,
+    ProjectConfigured,
+    ScanPolicy,
+    ScanVerdict,
+)
 from kernel.consumer import bind_handler
 from kernel.errors import Retry
 from kernel.large import LARGE_BYTES, OneLarge
+from kernel.log import Pending
 from kernel.testing import MemoryBlobs, MemoryLog
 from kernel.testing import received as receipt
-from services.scanner.domain import ScanResult, scan
+from services.scanner.domain import ScanResult
 from services.scanner.handlers import on_converted, on_parsed
+from services.scanner.judge import RulesAlone
 from services.scanner.ruleset import default_ruleset
 from services.scanner.stored import LiveFirst, Stored
 
@@ -49,29 +61,9 @@ async def trusted(event: Event) -> DocumentReceived:
     return receipt(trusted=True)
 
 
-class RulesOnly:
-    """The rules without the learned layer."""
-
-    def __init__(self) -> None:
-        self._ruleset = default_ruleset()
-
-    @property
-    def version(self) -> str:
-        """Of the rule set."""
-        return self._ruleset.version
-
-    def load(self) -> str:
-        """Nothing is to be loaded."""
-        return ""
-
-    def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
-        """Findings and verdict."""
-        return scan(text, hidden, self._ruleset)
-
-
 def given(blobs: MemoryBlobs, large: OneLarge | None = None, **deps: Any) -> Any:
     """What a handler is called with."""
-    stored = Stored(blobs, RulesOnly(), large or OneLarge())
+    stored = Stored(blobs, RulesAlone(default_ruleset()), large or OneLarge())
     return {
         "stored": stored, "received": received, "first": LiveFirst(), "log": MemoryLog(),
     } | deps  # fmt: skip
@@ -191,3 +183,35 @@ async def test_two_large_texts_are_not_judged_together_and_a_small_one_passes() 
         assert (await verdict_on(small, blobs, large=large)).verdict == "clean"
         with pytest.raises(Retry):
             await verdict_on(big, blobs, large=large)
+
+
+class Suspicious:
+    """A judge that finds everything odd, but for the rules alone."""
+
+    version = "rules-x+m-y"
+
+    def load(self) -> str:
+        """Nothing is to be loaded."""
+        return ""
+
+    def under(self, policy: ScanPolicy) -> RulesAlone:
+        """The rules alone."""
+        assert policy == "rules"
+        return RulesAlone(default_ruleset())
+
+    def judge(self, text: str, hidden: Sequence[HiddenText]) -> ScanResult:
+        """In review."""
+        return ScanResult("quarantine", 0.5, ())
+
+
+async def test_a_project_may_be_scanned_by_the_rules_alone() -> None:
+    blobs, log = MemoryBlobs(), MemoryLog()
+    events = (await parsed_event(blobs, "Fine."), await converted_event(blobs, "Fine."))
+    deps = {"stored": Stored(blobs, Suspicious(), OneLarge()), "log": log}
+    for event in events:
+        assert (await verdict_on(event, blobs, **deps)).verdict == "quarantine"
+    fact = ProjectConfigured(project="default", scan="rules", actor="actor:1")
+    await log.append([Pending(fact, uuid4(), uuid4(), "actor:1")])
+    for event in events:
+        verdict = await verdict_on(event, blobs, **deps)
+        assert (verdict.verdict, verdict.ruleset) == ("clean", default_ruleset().version)
