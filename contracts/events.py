@@ -310,6 +310,8 @@ class ProjectConfigured(Fact):
     language_check: bool | None = None
     accepted_languages: tuple[str, ...] | None = None
     scan: ScanPolicy | None = None
+    embedder: str | None = Field(None, max_length=100)
+    """Of the names in KB_EMBEDDERS, or `default`; the next rebuild of the index changes to it."""
     actor: str
 
 

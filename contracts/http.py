@@ -309,7 +309,8 @@ class ProjectChange(Body):
     """`PUT /projects/{project}`: settings to change; what is left out stays as it is.
 
     `chunking` and `scan` hold for documents that come from now on, and for those that are retried;
-    a rebuild cuts all of them anew. `title` is what people call the project; its id stays.
+    a rebuild cuts all of them anew. `embedder`, one of KB_EMBEDDERS or `default`, holds from the
+    next rebuild on. `title` is what people call the project; its id stays.
     """
 
     title: Annotated[str, AfterValidator(_titled)] | None = Field(None, max_length=200)
@@ -318,6 +319,7 @@ class ProjectChange(Body):
     language_check: bool | None = None
     accepted_languages: Annotated[tuple[str, ...], Field(min_length=1, max_length=32)] | None = None
     scan: ScanPolicy | None = None
+    embedder: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")] | None = None
 
 
 class ProjectCreate(ProjectChange):
@@ -336,6 +338,7 @@ class ProjectView(Body):
     language_check: bool
     accepted_languages: tuple[str, ...] | None
     scan: ScanPolicy
+    embedder: str
     position: int
 
 

@@ -19,7 +19,7 @@ from contracts.events import (
 class ProjectSettings(BaseModel):
     """`accepted_languages` None: those of the installation; `title` "": nobody gave one.
 
-    `deleted`: nothing comes in until it is made again. `made`: by a person, not by its first document.
+    `embedder`: by the name that the installation gives it. `deleted`: nothing comes in until it is made again. `made`: by a person, not by its first document.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,6 +28,7 @@ class ProjectSettings(BaseModel):
     language_check: bool = True
     accepted_languages: tuple[str, ...] | None = None
     scan: ScanPolicy = "full"
+    embedder: str = "default"
     title: str = ""
     deleted: bool = False
     made: bool = False

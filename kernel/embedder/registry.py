@@ -9,6 +9,8 @@ from kernel.embedder.base import Embedder, EmbedderError
 from kernel.errors import KbError, Retry
 
 log = structlog.get_logger()
+DEFAULT = "default"
+"""The name of the one that the process was given."""
 Load = Callable[[], Embedder]
 """Loads an embedder; takes seconds. Raises as `load_embedder`."""
 
@@ -34,14 +36,14 @@ class Embedders:
         """Of those that a project may choose besides the default."""
         return sorted(self._others)
 
-    async def named(self, name: str | None) -> Embedder:
-        """The embedder that a project chose; None: the default.
+    async def named(self, name: str | None = None) -> Embedder:
+        """The embedder that a project chose; None or `default`: the default.
 
         Raises:
             UnknownEmbedder: there is none of that name.
             EmbedderError, kernel.errors.Retry: it cannot be loaded.
         """
-        if name is None:
+        if name in (None, DEFAULT):
             return self.default
         if name not in self._others:
             raise UnknownEmbedder(f"no embedder is named {name}: add it to KB_EMBEDDERS")
