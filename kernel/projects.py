@@ -19,7 +19,8 @@ from contracts.events import (
 class ProjectSettings(BaseModel):
     """`accepted_languages` None: those of the installation; `title` "": nobody gave one.
 
-    `embedder`: by the name that the installation gives it. `deleted`: nothing comes in until it is made again. `made`: by a person, not by its first document.
+    `embedder`: by the name that the installation gives it. `deleted`: nothing comes in until it is
+    made again. `made`: by a person, not by its first document.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -12,7 +12,8 @@ from tests.unit.cli.test_commands import Kb, door, kb  # noqa: F401 - fixtures
 
 VIEW: dict[str, Any] = {
     "project": "law", "title": "Закони", "state": "open", "chunking": "heading",
-    "language_check": True, "accepted_languages": None, "scan": "rules", "position": 3,
+    "language_check": True, "accepted_languages": None, "scan": "rules",
+    "embedder": "default", "position": 3,
 }  # fmt: skip
 
 

@@ -53,7 +53,8 @@ async def test_a_project_that_nobody_set_has_the_defaults(door: Door) -> None:
     reply = await door.client.get("/projects/law")
     assert reply.json() == {
         "project": "law", "title": "law", "state": "open", "chunking": "heading",
-        "language_check": True, "accepted_languages": None, "scan": "full", "position": 0,
+        "language_check": True, "accepted_languages": None, "scan": "full",
+        "embedder": "default", "position": 0,
     }  # fmt: skip
 
 
