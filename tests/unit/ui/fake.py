@@ -324,6 +324,11 @@ class Fake:
                 started_at=NOW, updated_at=NOW,
             )  # fmt: skip
 
+        @app.get("/events/summary")
+        async def summary(request: Request) -> dict[str, int]:
+            await self._note(request)
+            return {"events": 0}
+
         @app.get("/events")
         async def events(request: Request) -> StreamingResponse:
             await self._note(request)
