@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    model_validator,
 )
 
 from contracts.artifacts import Span
@@ -86,6 +87,10 @@ ValidFrom = Annotated[AwareDatetime, BeforeValidator(_day), AfterValidator(withi
 """A day (`2025-12-30`: its start, UTC) or an instant with zone."""
 
 
+LAST_POSITION = 2**63 - 1
+"""Positions of the log are signed 64-bit integers."""
+
+
 class Body(BaseModel):
     """A JSON body; unknown request fields are an error, so that a typing mistake is seen."""
 
@@ -98,10 +103,29 @@ class QueryRequest(Body):
     query: str = Field(min_length=1, max_length=8192)
     top_k: int = Field(5, ge=1, le=100)
     as_of: AsOf | None = None
+    """When the passages are valid: by default now, or at `recorded_as_of`."""
+    recorded_as_of: AsOf | None = None
+    """Answer from what was known then: which versions there were, and when they were valid."""
     include_historical: bool = False
+    """Every version, whenever it is valid; with `recorded_as_of`, every one that was known then."""
     project: Project = "default"
+    projects: Annotated[tuple[Project, ...], Field(min_length=1, max_length=16)] | None = None
+    """Several knowledge bases at once, instead of `project`."""
     min_score: float | None = Field(None, ge=0, le=1)
     """Drop passages that the reranker scores below; without a reranking it says nothing."""
+    min_position: int | None = Field(None, ge=0, le=LAST_POSITION)
+    """Wait until the answer reflects the log up to here: what a write replied as `position`."""
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> "QueryRequest":
+        if self.projects is not None and "project" in self.model_fields_set:
+            raise ValueError("name project or projects")
+        return self
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The projects that are asked, each once."""
+        return tuple(dict.fromkeys(self.projects or (self.project,)))
 
 
 class Hit(Body):
