@@ -162,6 +162,7 @@ class Log:
         *,
         expected: int = ANY_VERSION,
         unless_over: UUID | None = None,
+        connection: Any = None,
     ) -> Appended:
         """Append events of one stream, in one transaction.
 
@@ -169,6 +170,8 @@ class Log:
             pending: one or more events, all of one stream.
             expected: `ANY_VERSION`, `NEW_STREAM`, or the version that the stream must have.
             unless_over: a job; nothing is appended when it was cancelled.
+            connection: one with an open transaction that the append is to be part of. Until it
+                ends nobody else can append, so this is the last thing it does.
 
         Raises:
             WrongVersion: the stream moved on.
@@ -181,7 +184,7 @@ class Log:
         stream_id = streams.pop()
         try:
             row = await self._sql.append(
-                self.pool,
+                connection or self.pool,
                 stream_id=stream_id,
                 expected=expected,
                 events=[p.to_row() for p in pending],

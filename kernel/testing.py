@@ -30,6 +30,7 @@ class MemoryLog:
         *,
         expected: int = ANY_VERSION,
         unless_over: UUID | None = None,
+        connection: Any = None,
     ) -> Appended:
         """As `Log.append`."""
         streams = {p.event.stream_id for p in pending}
