@@ -6,4 +6,8 @@ UNION ALL
 SELECT 'validity', coalesce(md5(string_agg(w::text, E'\n' ORDER BY version_id, valid_from)), '')
   FROM read.validity w
 UNION ALL
+SELECT 'validity_past', coalesce(md5(string_agg(
+         p::text, E'\n' ORDER BY version_id, valid_from, recorded_from)), '')
+  FROM read.validity_past p
+UNION ALL
 SELECT 'job', coalesce(md5(string_agg(j::text, E'\n' ORDER BY job_id)), '') FROM read.job j;

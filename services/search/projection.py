@@ -1,6 +1,7 @@
 """The read projection: documents, versions, validity and jobs, folded from the log in order."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +26,6 @@ from contracts.events import (
     Released,
     ScanVerdict,
     Superseded,
-    Window,
 )
 from contracts.http import Status
 from contracts.states import STATES, WORKING, moves, status_after
@@ -37,6 +37,8 @@ from kernel.telemetry import LOG_HEAD, PROJECTION_POSITION
 log = structlog.get_logger()
 AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError)
 BATCH = 500
+REVISION = 2
+"""Of the fold: tables that an earlier one made are made anew. 2: recorded time is kept."""
 Row = dict[str, Any]
 
 _NOTHING: Row = dict.fromkeys(
@@ -109,10 +111,10 @@ def _judged(event: ScanVerdict | Released) -> Row:
 
 
 class Projection:
-    """Folds the log into `read.version`, `read.validity` and `read.job`.
+    """Folds the log into `read.version`, `read.validity`, `read.validity_past` and `read.job`.
 
-    The checkpoint moves in the transaction of the writes, and its row lock makes replicas take
-    turns, so every event is folded in exactly once.
+    Recorded time is that of the event. The checkpoint moves in the transaction of the writes, and
+    its row lock makes replicas take turns, so every event is folded in exactly once.
     """
 
     def __init__(self, event_log: Log, blobs: Blobs) -> None:
@@ -124,6 +126,7 @@ class Projection:
         while True:
             try:
                 await self._sql.start(self._log.pool)
+                await self.renew()
                 async for _ in self._log.follow(await self.position(), limit=BATCH):
                     while await self.step():
                         pass
@@ -134,6 +137,14 @@ class Projection:
     async def position(self) -> int:
         """The log position that the projection reflects."""
         return int(await self._sql.position(self._log.pool))
+
+    async def renew(self) -> None:
+        """Fold the log anew if an earlier release made the tables; readers see theirs meanwhile."""
+        if await self._sql.revision(self._log.pool) == REVISION:
+            return
+        if await self.position():
+            log.info("projection.renewed", position=await self.replay())
+        await self._sql.set_revision(self._log.pool, revision=REVISION)
 
     async def step(self) -> int:
         """Fold in the next batch; returns the number of events."""
@@ -170,7 +181,7 @@ class Projection:
         if isinstance(event, DocumentReceived):
             await self._receive(connection, envelope, event)
         elif isinstance(event, Superseded | Reinstated):
-            await self._windows(connection, event, event.windows)
+            await self._line(connection, envelope, event)
         else:
             await self._change(connection, envelope, event)
 
@@ -191,19 +202,23 @@ class Projection:
             **{k: row[k] for k in ("project", "document_id", "version_id", "name")},
         )
 
-    async def _windows(
-        self, connection: Any, event: Superseded | Reinstated, windows: tuple[Window, ...]
+    async def _line(
+        self, connection: Any, envelope: Envelope, event: Superseded | Reinstated
     ) -> None:
-        await self._sql.drop_windows(connection, document_id=event.document_id)
+        """The document's windows are these now; what stays as it was keeps its recorded time."""
+        line: Row = {
+            "document_id": event.document_id,
+            "version_ids": [w.version_id for w in event.windows],
+            "froms": [w.valid_from for w in event.windows],
+            "untils": [w.valid_until for w in event.windows],
+        }
+        place = {"project": event.project, "position": envelope.position}
+        await self._sql.rewrite_held(connection, **line)
+        await self._sql.end_windows(connection, **line, at=envelope.recorded_at)
         await self._sql.add_windows(
-            connection,
-            document_id=event.document_id,
-            project=event.project,
-            version_ids=[w.version_id for w in windows],
-            froms=[w.valid_from for w in windows],
-            untils=[w.valid_until for w in windows],
+            connection, **line, project=event.project, at=envelope.recorded_at
         )
-        await self._sql.hold_windows(connection, document_id=event.document_id, also=None)
+        await self._sql.move_line(connection, document_id=event.document_id, **place)
 
     async def _change(self, connection: Any, envelope: Envelope, event: Event) -> None:
         ids = {"version_id": event.version_id, "position": envelope.position}
@@ -226,10 +241,13 @@ class Projection:
             row["title"] = await self._title(event)
         if isinstance(event, Erased):
             job = met["job_id"]
-            await self._sql.drop_version_windows(connection, version_id=event.version_id)
+            await self._sql.end_version_windows(
+                connection, version_id=event.version_id, at=envelope.recorded_at
+            )
             await self._sql.drop_held(connection, version_id=event.version_id)
         if withdrawn:
             await self._withdraw(connection, ids, row, event, met, job)
+            await self._hold(connection, event.version_id, envelope.recorded_at)
         elif job == met["job_id"]:
             await self._move(connection, ids, row, event, met)
         await self._sql.update_job(
@@ -239,15 +257,20 @@ class Projection:
             **{k: row[k] for k in ("status", "stage", "chunk_count", "error")},
         )
         if isinstance(event, Indexed):
-            await self._show(connection, event, returns=met["held"] and job == met["job_id"])
+            returns = met["held"] and job == met["job_id"]
+            await self._show(connection, event, envelope.recorded_at, returns=returns)
 
-    async def _show(self, connection: Any, event: Indexed, *, returns: bool) -> None:
+    async def _show(self, connection: Any, event: Indexed, at: datetime, *, returns: bool) -> None:
         """Give a version in the index its windows back, or the first one of its document."""
+        version = {"version_id": event.version_id, "at": at}
         if returns:
-            await self._sql.return_windows(connection, version_id=event.version_id)
-        await self._sql.first_window(
-            connection, version_id=event.version_id, document_id=event.document_id
-        )
+            await self._sql.return_windows(connection, **version)
+        await self._sql.first_window(connection, **version, document_id=event.document_id)
+
+    async def _hold(self, connection: Any, version_id: str, at: datetime) -> None:
+        """Nobody sees the version at any time until a person decides."""
+        await self._sql.hold_windows(connection, version_id=version_id)
+        await self._sql.end_version_windows(connection, version_id=version_id, at=at)
 
     async def _move(self, connection: Any, ids: Row, row: Row, event: Event, met: Any) -> None:
         """Bring the version on. One that is in the index stays as it is until the attempt is."""
@@ -273,16 +296,13 @@ class Projection:
     async def _withdraw(
         self, connection: Any, ids: Row, row: Row, event: Event, met: Any, job: UUID
     ) -> None:
-        """What is searchable was found to be bad: nobody sees it until a person decides."""
+        """What is searchable was found to be bad: it waits for a person."""
         own = job == met["job_id"]
         whole = row | (met["pending"] or {} if own else {})
         whole |= {k: v for k, v in row.items() if v is not None} | {"stage": None}
         await self._sql.update_version(connection, **ids, **whole, live=False, erased=False)
         if not own and met["own_cancelled"]:
             await self._sql.hand_over(connection, version_id=event.version_id, job_id=job)
-        await self._sql.hold_windows(
-            connection, document_id=event.document_id, also=event.version_id
-        )
 
     async def _title(self, event: Converted) -> str | None:
         """Titles are text, so they are in a blob and not in the log; an erased one is gone."""

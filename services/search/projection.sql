@@ -5,8 +5,15 @@ SELECT position FROM log.projection WHERE name = 'read' FOR UPDATE;
 -- name: start!
 INSERT INTO log.projection (name) VALUES ('read') ON CONFLICT DO NOTHING;
 
+-- name: revision$
+-- Which fold made the tables.
+SELECT revision FROM log.projection WHERE name = 'read';
+
 -- name: set_position!
 UPDATE log.projection SET position = :position, updated_at = now() WHERE name = 'read';
+
+-- name: set_revision!
+UPDATE log.projection SET revision = :revision WHERE name = 'read';
 
 -- name: position$
 SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
@@ -87,8 +94,8 @@ WHERE version_id = :version_id;
 
 -- name: first_window!
 -- The first version of a document that is indexed is valid from its own date on.
-INSERT INTO read.validity (version_id, document_id, project, valid_from)
-SELECT version_id, document_id, project, valid_from FROM read.version
+INSERT INTO read.validity (version_id, document_id, project, valid_from, recorded_from)
+SELECT version_id, document_id, project, valid_from, :at FROM read.version
  WHERE version_id = :version_id
    AND NOT EXISTS (SELECT FROM read.validity w WHERE w.document_id = :document_id);
 
@@ -97,25 +104,19 @@ SELECT version_id, document_id, project, valid_from FROM read.version
 UPDATE read.version SET job_id = :job_id WHERE version_id = :version_id;
 
 -- name: hold_windows!
--- Versions of a document whose windows are held back, and `also`: nobody sees them at any time.
-WITH line AS (
-  SELECT v.version_id,
-         coalesce((SELECT jsonb_agg(jsonb_build_object('from', w.valid_from, 'until', w.valid_until)
-                                    ORDER BY w.valid_from)
-                     FROM read.validity w WHERE w.version_id = v.version_id), '[]') AS windows
-    FROM read.version v
-   WHERE v.document_id = :document_id AND (v.held IS NOT NULL OR v.version_id = :also)
-), gone AS (
-  DELETE FROM read.validity WHERE version_id IN (SELECT version_id FROM line)
-)
-UPDATE read.version v SET held = line.windows FROM line WHERE v.version_id = line.version_id;
+-- The windows of a version are held back: nobody sees it at any time, and they return with it.
+UPDATE read.version v SET held = coalesce(
+  (SELECT jsonb_agg(jsonb_build_object('from', w.valid_from, 'until', w.valid_until)
+                    ORDER BY w.valid_from)
+     FROM read.validity w WHERE w.version_id = v.version_id), '[]')
+ WHERE v.version_id = :version_id;
 
 -- name: return_windows!
 -- A version is in the index again: its windows are back.
 WITH back AS (
-  INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until)
+  INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until, recorded_from)
   SELECT v.version_id, v.document_id, v.project, (w ->> 'from')::timestamptz,
-         (w ->> 'until')::timestamptz
+         (w ->> 'until')::timestamptz, :at
     FROM read.version v CROSS JOIN LATERAL jsonb_array_elements(v.held) AS w
    WHERE v.version_id = :version_id
 )
@@ -124,17 +125,56 @@ UPDATE read.version SET held = NULL WHERE version_id = :version_id;
 -- name: drop_held!
 UPDATE read.version SET held = NULL WHERE version_id = :version_id;
 
--- name: drop_windows!
-DELETE FROM read.validity WHERE document_id = :document_id;
+-- name: end_version_windows!
+-- From now on no window of the version is said.
+WITH gone AS (
+  DELETE FROM read.validity WHERE version_id = :version_id RETURNING *
+)
+INSERT INTO read.validity_past
+SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, :at
+  FROM gone WHERE recorded_from < :at
+ON CONFLICT (version_id, valid_from, recorded_from)
+DO UPDATE SET valid_until = excluded.valid_until, recorded_until = excluded.recorded_until;
 
--- name: drop_version_windows!
-DELETE FROM read.validity WHERE version_id = :version_id;
+-- name: rewrite_held!
+-- The held windows of a document's versions, as its new line has them.
+UPDATE read.version v SET held = coalesce(
+  (SELECT jsonb_agg(jsonb_build_object('from', w.f, 'until', w.u) ORDER BY w.f)
+     FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
+    WHERE w.v = v.version_id), '[]')
+ WHERE v.document_id = :document_id AND v.held IS NOT NULL;
+
+-- name: end_windows!
+-- Windows of a document that its new line does not have, or that are held, are not said any more.
+WITH gone AS (
+  DELETE FROM read.validity o WHERE o.document_id = :document_id AND NOT EXISTS (
+    SELECT FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
+     WHERE w.v = o.version_id AND w.f = o.valid_from AND w.u IS NOT DISTINCT FROM o.valid_until
+       AND NOT EXISTS (SELECT FROM read.version h WHERE h.version_id = w.v AND h.held IS NOT NULL))
+  RETURNING *
+)
+INSERT INTO read.validity_past
+SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, :at
+  FROM gone WHERE recorded_from < :at
+ON CONFLICT (version_id, valid_from, recorded_from)
+DO UPDATE SET valid_until = excluded.valid_until, recorded_until = excluded.recorded_until;
 
 -- name: add_windows!
-INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until)
-SELECT v, :document_id, :project, f, u
-  FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u);
+-- Windows of the new line that were not said before, but for those that are held.
+INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until, recorded_from)
+SELECT v, :document_id, :project, f, u, :at
+  FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
+ WHERE NOT EXISTS (SELECT FROM read.validity o WHERE o.version_id = w.v AND o.valid_from = w.f)
+   AND NOT EXISTS (SELECT FROM read.version h WHERE h.version_id = w.v AND h.held IS NOT NULL);
+
+-- name: move_line!
+-- The vectors of the document are behind its line until the indexer says that they are not.
+INSERT INTO read.line AS l (document_id, project, position) VALUES (:document_id, :project, :position)
+ON CONFLICT (document_id) DO UPDATE SET position = greatest(l.position, excluded.position);
 
 -- name: clear_versions!
--- Not TRUNCATE: the role has no right to it, and it would shut readers out.
-WITH v AS (DELETE FROM read.version), w AS (DELETE FROM read.validity) DELETE FROM read.job;
+-- Not TRUNCATE: the role has no right to it, and it would shut readers out. `read.line` stays: what
+-- the vectors know is not told by the log.
+WITH v AS (DELETE FROM read.version), w AS (DELETE FROM read.validity),
+     p AS (DELETE FROM read.validity_past)
+DELETE FROM read.job;

@@ -240,7 +240,7 @@ async def test_a_replay_from_zero_equals_the_live_state(world: World) -> None:
     live = await digest(world.log.pool)
     await world.projection.replay()
     assert await digest(world.log.pool) == live
-    assert set(live) == {"version", "validity", "job"}
+    assert set(live) == {"version", "validity", "validity_past", "job"}
     await world.add(
         Rejected(**world.receipt.ids, subject="parsed", text_sha256=A, reviewer="p", reason="no")
     )
