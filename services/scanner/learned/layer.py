@@ -74,8 +74,7 @@ class Layer:
         with self._lock, threadpool_limits(self._threads, user_api="blas"):
             document, rows = self._read(texts, found, len(own) or len(found))
             orders = {int(rows[row]) for row, margin in self._model.judge(document) if margin >= 0}
-        passages = [(p.hidden, p.start, p.end) for p in (found[i] for i in sorted(orders))]
-        return list(dict.fromkeys(passages))
+        return list(dict.fromkeys(_bare(texts, found[i]) for i in sorted(orders)))
 
     def _read(
         self, texts: Texts, found: Sequence[Piece], own: int
@@ -149,3 +148,10 @@ def open_layer(
     if encoder.model_id != made_for:
         raise EmbedderError(f"the learned layer was trained on {made_for}, not {encoder.model_id}")
     return Layer(encoder, model, most=most, threads=threads)
+
+
+def _bare(texts: Texts, piece: Piece) -> Passage:
+    """Where a piece stands, without the blank around it: a person is shown it."""
+    text = texts[piece.hidden][piece.start : piece.end]
+    blank = len(text) - len(text.lstrip())
+    return piece.hidden, piece.start + blank, piece.start + len(text.rstrip())

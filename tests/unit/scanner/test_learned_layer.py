@@ -103,9 +103,10 @@ def said(text: str, found: Sequence[tuple[int | None, int, int]]) -> list[str]:
 
 
 def test_the_passage_is_the_window_in_the_text() -> None:
-    text = LINE * 3 + ORDER + LINE * 3
+    text = f"{LINE * 3}\n\n{ORDER}\n\n{LINE * 3}"
     found, _ = layer()
-    assert said(text, found.passages(text)) == [ORDER.strip()]
+    ((_, start, end),) = found.passages(text)
+    assert text[start:end] == ORDER.strip(), "with no blank around it"
 
 
 def test_a_text_without_an_order_has_no_passage() -> None:
@@ -119,7 +120,7 @@ def test_a_text_without_words_has_no_passage(text: str) -> None:
 
 def test_a_passage_in_hidden_text_has_its_number() -> None:
     hidden = (HiddenText(kind="metadata", text="a title"), HiddenText(kind="comment", text=ORDER))
-    assert layer()[0].passages(LINE * 3, hidden) == [(1, 0, len(ORDER))]
+    assert layer()[0].passages(LINE * 3, hidden) == [(1, 0, len(ORDER.strip()))]
 
 
 def test_meta_are_judged_beside_the_document_and_do_not_change_it(
@@ -135,7 +136,7 @@ def test_meta_are_judged_beside_the_document_and_do_not_change_it(
     monkeypatch.setattr(Model, "judge", seeing)
     title = HiddenText(kind="metadata", text="the name of a file")
     order = HiddenText(kind="metadata", text=ORDER)
-    assert layer()[0].passages(LINE * 3, (title, order)) == [(1, 0, len(ORDER))]
+    assert layer()[0].passages(LINE * 3, (title, order)) == [(1, 0, len(ORDER.strip()))]
     layer()[0].passages(LINE * 3)
     with_meta, bare = seen
     assert with_meta.total == bare.total == len(bare.numbers)
@@ -146,7 +147,7 @@ def test_meta_are_judged_beside_the_document_and_do_not_change_it(
 def test_meta_without_a_text_are_judged_by_themselves() -> None:
     order = HiddenText(kind="metadata", text=ORDER)
     names = [HiddenText(kind="metadata", text="the name of a file")] * 2
-    assert layer()[0].passages("", (order, *names)) == [(0, 0, len(ORDER))]
+    assert layer()[0].passages("", (order, *names)) == [(0, 0, len(ORDER.strip()))]
 
 
 def test_of_a_long_text_only_so_many_windows_are_encoded() -> None:
