@@ -258,12 +258,14 @@ class Erased(Event):
 class Purged(Fact):
     """A service has removed what its stores held of an erased version: a line of the receipt.
 
-    `removed`: how many things were removed, by store; what was not there counts 0.
+    `removed`: how many things were removed, by store; what was not there counts 0. `kept`: how
+    many stay, since another document has the same.
     """
 
     document_id: Id
     version_id: Id
     removed: dict[str, int]
+    kept: dict[str, int] = {}
 
     @property
     def stream_id(self) -> str:
@@ -272,7 +274,8 @@ class Purged(Fact):
 
 
 class BytesPurged(Purged):
-    """The bytes: `originals`, `parses`, `bodies`, `other` blobs, and `cached-parses`."""
+    """The bytes: `originals`, `parses`, `bodies`, `other` blobs, `cached-parses`, files that lie in
+    the drop-zone's folders (`dropped-files`), and `names`: events that lost names and reasons."""
 
 
 class IndexPurged(Purged):

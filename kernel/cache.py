@@ -56,11 +56,22 @@ class EmbeddingCache:
             by_hash[bytes(r["text_sha256"])]: np.frombuffer(r["vector"], "<f4") async for r in rows
         }
 
-    async def put(self, embedder: str, texts: Sequence[str], vectors: Vectors) -> None:
-        """Remember vectors of shape (len(texts), dim)."""
+    async def put(
+        self,
+        embedder: str,
+        texts: Sequence[str],
+        vectors: Vectors,
+        version_id: str | None = None,
+    ) -> None:
+        """Remember vectors of shape (len(texts), dim).
+
+        `version_id`: whose texts they are, so that an erasure finds those of a version that was
+        never indexed too.
+        """
         await self._sql.put_embeddings(
             self._pool,
             embedder=embedder,
+            version_id=version_id,
             text_sha256s=[hashlib.sha256(t.encode()).digest() for t in texts],
             vectors=[v.astype("<f4").tobytes() for v in vectors],
         )

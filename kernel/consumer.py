@@ -26,7 +26,17 @@ import structlog
 from pydantic import ValidationError
 
 from contracts.envelope import Envelope, UnknownEvent
-from contracts.events import Erased, Event, Failed, Lane, Reinstated, Stage, Superseded, subject
+from contracts.events import (
+    Erased,
+    Event,
+    Fact,
+    Failed,
+    Lane,
+    Reinstated,
+    Stage,
+    Superseded,
+    subject,
+)
 from contracts.flow import Step, consumed_by, durable, emitted_by, handler_name
 from kernel.db import UNAVAILABLE
 from kernel.errors import KbError, Retry, WrongVersion
@@ -54,12 +64,12 @@ DECISIONS = 5
 ALWAYS: tuple[type[Event], ...] = (Erased, Superseded, Reinstated)
 """What takes away or settles is acted upon also when its job is over."""
 
-Handler = Callable[[Event], Awaitable[Sequence[Event]]]
-TakeBack = Callable[[Event, Sequence[Event]], Awaitable[None]]
+Handler = Callable[[Event], Awaitable[Sequence[Fact]]]
+TakeBack = Callable[[Event, Sequence[Fact]], Awaitable[None]]
 """Given a cause whose job is over, and what its handler would have emitted: leave no trace."""
 
 
-async def nothing_to_take_back(_: Event, __: Sequence[Event]) -> None:
+async def nothing_to_take_back(_: Event, __: Sequence[Fact]) -> None:
     """For handlers that write nothing but events."""
 
 
@@ -187,7 +197,7 @@ class Consumer:
         return status
 
     async def _record(
-        self, cause: Envelope, event: Event, emitted: Sequence[Event], traceparent: str | None
+        self, cause: Envelope, event: Event, emitted: Sequence[Fact], traceparent: str | None
     ) -> str:
         """Append what a handler emitted, beginnings of other jobs first."""
         job = None if isinstance(event, ALWAYS) else cause.correlation_id
@@ -205,12 +215,12 @@ class Consumer:
         )
         return appended.status
 
-    async def _over(self, event: Event, emitted: Sequence[Event]) -> str:
+    async def _over(self, event: Event, emitted: Sequence[Fact]) -> str:
         await self.take_back(event, emitted)
         log.info("consumer.job_over", left=[type(e).__name__ for e in emitted])
         return "over"
 
-    def _allowed(self, emitted: Sequence[Event]) -> None:
+    def _allowed(self, emitted: Sequence[Fact]) -> None:
         begun = [b.event for b in emitted.beginnings] if isinstance(emitted, Spawning) else []
         wrong = [type(e).__name__ for e in (*emitted, *begun) if type(e) not in self.step.emits]
         if wrong:
@@ -303,7 +313,7 @@ async def heartbeat(message: Delivery, every: float) -> AsyncIterator[None]:
 
 
 def bind_handler(
-    function: Callable[..., Awaitable[Sequence[Event]]], deps: Mapping[str, Any]
+    function: Callable[..., Awaitable[Sequence[Fact]]], deps: Mapping[str, Any]
 ) -> Handler:
     """Close a handler's keyword arguments over the dependencies that it names."""
     wanted = [
@@ -315,7 +325,7 @@ def bind_handler(
         raise TypeError(f"{function.__name__} needs {missing}")
     chosen = {n: deps[n] for n in wanted}
 
-    async def handler(event: Event) -> Sequence[Event]:
+    async def handler(event: Event) -> Sequence[Fact]:
         return await function(event, **chosen)
 
     return handler

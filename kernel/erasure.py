@@ -1,11 +1,11 @@
-"""Which blobs versions left behind, and which of them nobody else needs."""
+"""Which blobs versions left behind, which of them nobody else needs, and what a tombstone hides."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from contracts.artifacts import ParsedDocument
 from contracts.envelope import Envelope
-from contracts.events import Event, Parsed
+from contracts.events import Event, Fact, Parsed
 
 KEPT_BY = {
     "source_id": "source_id",
@@ -20,6 +20,13 @@ KEPT_BY = {
 
 Keepers = Mapping[str, frozenset[str]]
 """Name of a blob → names of which one in use keeps it."""
+
+STORES = ("originals", "parses", "bodies", "other")
+"""What a receipt calls the kinds of blobs; one that is of several kinds counts as the first."""
+
+GONE = "(erased)"
+"""Stands where the log had a name or a reason of an erased version. A source key becomes empty:
+nobody can send an empty one, so nothing is ever taken for the document that had it."""
 
 
 class Uses(Protocol):
@@ -50,6 +57,47 @@ def is_live(version_id: str, events: Iterable[Envelope]) -> bool:
         elif envelope.type == "Erased" or envelope.data.get("verdict") == "block":
             live = False
     return live
+
+
+def redacted(type_: str, data: dict[str, Any]) -> dict[str, Any]:
+    """What is left of an event of an erased version: ids, hashes and counts, no words of people.
+
+    The SQL function `log.redacted` says the same; a test compares them.
+    """
+    match type_:
+        case "DocumentReceived":
+            return data | {"name": GONE, "source_key": ""}
+        case "AttachmentsReceived":
+            return data | {"left_out": [x | {"name": GONE} for x in data.get("left_out", ())]}
+        case "Parsed":
+            return data | {"warnings": []}
+        case "Released" | "Rejected" | "Failed":
+            return data | {"reason": GONE}
+        case _:
+            return data
+
+
+def store_of(field: str, event: Event) -> str:
+    """What a receipt calls the blob that `field` of an event names."""
+    if field == "text_sha256":
+        return "parses" if getattr(event, "subject", "") == "parsed" else "bodies"
+    known = {"source_id": "originals", "parsed_sha256": "parses", "body_sha256": "bodies"}
+    return known.get(field, "other")
+
+
+def stores(events: Iterable[Event]) -> dict[str, str]:
+    """Name of each blob that events name → what a receipt calls it."""
+    found: dict[str, str] = {}
+    for event in events:
+        for field in KEPT_BY:
+            if name := getattr(event, field, None):
+                kinds = (found.get(name, STORES[-1]), store_of(field, event))
+                found[name] = min(kinds, key=STORES.index)
+    return found
+
+
+def _buries(envelope: Envelope, version_id: str) -> bool:
+    return envelope.type == "Erased" and envelope.data.get("version_id") == version_id
 
 
 class Traces:
@@ -85,10 +133,26 @@ class Traces:
         """Delete blobs; returns how many there were."""
         return sum([await self._blobs.delete(name) for name in names])
 
-    async def take_back(self, event: Event, emitted: Sequence[Event]) -> None:
+    async def take_back(self, event: Event, emitted: Sequence[Fact]) -> None:
         """Delete what a handler stored for a version that was erased while it worked."""
-        if emitted and not await self._live(event.document_id, event.version_id):
-            await self.delete(await self.unused(await self.names(emitted)))
+        about = [e for e in emitted if isinstance(e, Event)]
+        if about and not await self._live(event.document_id, event.version_id):
+            await self.delete(await self.unused(await self.names(about)))
+
+    async def counted_elsewhere(self, keepers: Iterable[str], version_id: str, at: int) -> bool:
+        """Was another version that had one of these blobs erased after position `at`?
+
+        Of several that had the same bytes the last one takes them along: its receipt counts them.
+        """
+        for keeper in sorted(keepers):
+            for document, other in await self._log.users(keeper):
+                if other == version_id:
+                    continue
+                streams = [f"document-{document}", f"version-{other}"]
+                events = await self._log.streams(streams)
+                if any(_buries(e, other) and e.position > at for e in events):
+                    return True
+        return False
 
     async def _inside(self, event: Parsed) -> dict[str, frozenset[str]]:
         try:

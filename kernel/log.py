@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid5
 
 import asyncpg
+from pydantic import ValidationError
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Event, Fact, Lane
@@ -90,7 +91,7 @@ class Decided(list[Event]):
 
 
 def reactions(
-    cause: Envelope, handler: str, events: Sequence[Event], *, traceparent: str | None = None
+    cause: Envelope, handler: str, events: Sequence[Fact], *, traceparent: str | None = None
 ) -> list[Pending]:
     """What `handler` emits because of `cause`, with deterministic ids."""
     return [
@@ -142,6 +143,17 @@ def to_envelope(row: asyncpg.Record) -> Envelope:
     if isinstance(fields["data"], str):
         fields["data"] = json.loads(fields["data"])
     return Envelope.model_validate(fields)
+
+
+def told(error: BaseException) -> str:
+    """What an exception says, without the values that validation and Postgres quote: they may be
+    words of a document."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['type']}" for e in found)
+    if isinstance(error, asyncpg.PostgresError):
+        return str(error.args[0]) if error.args else ""
+    return str(error)
 
 
 class Log:
@@ -288,7 +300,7 @@ class Log:
                 position=cause.position,
                 stream_id=cause.stream_id,
                 error_type=type(error).__name__,
-                error=str(error)[:500],
+                error=told(error)[:500],
             )
         )
 
@@ -299,6 +311,33 @@ class Log:
         await self._sql.settle_failure(
             self.pool, consumer=consumer, event_id=str(event_id), state=state
         )
+
+    async def redact(self, document_id: str, version_id: str) -> int:
+        """Take names, source keys and reasons of a version that a person had erased out of the log;
+        returns how many events lost something.
+
+        Raises:
+            asyncpg.PostgresError: KB006 nobody had it erased, or the role has no right to it.
+        """
+        return int(
+            await self._sql.redact(self.pool, document_id=document_id, version_id=version_id)
+        )
+
+    async def tombstones(self, correlation_ids: Sequence[UUID]) -> list[Envelope]:
+        """Every `Erased` of these requests, in log order."""
+        rows = self._sql.tombstones(self.pool, correlation_ids=list(correlation_ids))
+        return [to_envelope(r) async for r in rows]
+
+    async def redacted(self, streams: Sequence[str]) -> list[int]:
+        """Positions of the events of these streams that lost something to an erasure."""
+        rows = self._sql.redacted(self.pool, streams=list(streams))
+        return [r["position"] async for r in rows]
+
+    async def scrubbed(self) -> tuple[int, datetime | None]:
+        """Up to which position the database's files hold nothing that was erased, and since when
+        that is so."""
+        row = await self._sql.scrubbed(self.pool)
+        return row["position"], row["at"]
 
     async def follow(
         self, after: int, *, limit: int = 1000, poll: float = 0.5

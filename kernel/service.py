@@ -13,7 +13,7 @@ import asyncpg
 import structlog
 from fastapi import FastAPI
 
-from contracts.events import Event
+from contracts.events import Event, Fact
 from contracts.flow import durable
 from kernel import telemetry
 from kernel.blobs import Blobs
@@ -232,7 +232,7 @@ async def _broker(services: list[Service], envs: list[Env], stop: asyncio.Event)
 
 
 def _both(own: TakeBack, common: TakeBack) -> TakeBack:
-    async def take_back(event: Event, emitted: Sequence[Event]) -> None:
+    async def take_back(event: Event, emitted: Sequence[Fact]) -> None:
         await own(event, emitted)
         await common(event, emitted)
 

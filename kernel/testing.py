@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from contracts.envelope import Envelope
 from contracts.events import DocumentReceived, Event, Lane
+from kernel.erasure import redacted
 from kernel.errors import WrongVersion
 from kernel.log import ANY_VERSION, Appended, Pending, Standing
 
@@ -143,6 +144,34 @@ class MemoryLog:
         """As `Log.receipts`."""
         found = [e.event() for e in self.events if e.type == "DocumentReceived"]
         return [e for e in found if isinstance(e, DocumentReceived) and e.source_id == source_id]
+
+    async def redact(self, document_id: str, version_id: str) -> int:
+        """As `Log.redact`."""
+        of_version = (f"document-{document_id}", f"version-{version_id}")
+        mine = [
+            e
+            for e in self.events
+            if e.stream_id in of_version and e.data.get("version_id") == version_id
+        ]
+        graves = [e.position for e in mine if e.type == "Erased" and e.data["reason"] == "request"]
+        if not graves:
+            raise RuntimeError(f"KB006 nobody had version {version_id} erased")
+        changed = 0
+        for e in mine:
+            less = redacted(e.type, e.data)
+            if e.position < graves[-1] and less != e.data:
+                self.events[e.position - 1] = e.model_copy(update={"data": less})
+                changed += 1
+        return changed
+
+    async def tombstones(self, correlation_ids: Sequence[UUID]) -> list[Envelope]:
+        """As `Log.tombstones`."""
+        ids = set(correlation_ids)
+        return [e for e in self.events if e.type == "Erased" and e.correlation_id in ids]
+
+    async def scrubbed(self) -> tuple[int, datetime | None]:
+        """As `Log.scrubbed`; in memory there are no files."""
+        return len(self.events), None
 
     async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int:
         """As `Log.count_failure`."""

@@ -16,6 +16,6 @@ SELECT text_sha256, vector FROM cache.embedding
  WHERE embedder = :embedder AND text_sha256 = ANY(:text_sha256s::bytea[]);
 
 -- name: put_embeddings!
-INSERT INTO cache.embedding (embedder, text_sha256, vector)
-SELECT :embedder, t, v FROM unnest(:text_sha256s::bytea[], :vectors::bytea[]) AS u(t, v)
+INSERT INTO cache.embedding (embedder, text_sha256, vector, version_id)
+SELECT :embedder, t, v, :version_id FROM unnest(:text_sha256s::bytea[], :vectors::bytea[]) AS u(t, v)
 ON CONFLICT DO NOTHING;

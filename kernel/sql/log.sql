@@ -101,3 +101,21 @@ SELECT data ->> 'document_id' FROM log.event
    AND hashtextextended(data ->> 'source_key', 0) = hashtextextended(:source_key, 0)
    AND data ->> 'source_key' = :source_key
  ORDER BY position LIMIT 1;
+
+-- name: redact$
+-- Words of a version that was erased leave the log.
+SELECT log.redact(:document_id, :version_id);
+
+-- name: tombstones
+-- What requests had erased, in log order.
+SELECT * FROM log.event
+ WHERE type = 'Erased' AND correlation_id = ANY(:correlation_ids::uuid[]) ORDER BY position;
+
+-- name: redacted
+-- Events of streams that lost something to an erasure.
+SELECT position FROM log.event
+ WHERE stream_id = ANY(:streams::text[]) AND redacted_at IS NOT NULL ORDER BY position;
+
+-- name: scrubbed^
+-- Up to which position the files are clean.
+SELECT position, at FROM log.scrub;

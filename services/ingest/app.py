@@ -19,8 +19,10 @@ from services.ingest.accept import Offer, accept, superseded
 from services.ingest.attachments import Attachments
 from services.ingest.control import add_control_routes
 from services.ingest.domain import Identity, checked_name, readable_type, stated_valid_from
+from services.ingest.dropped import Dropped
 from services.ingest.dropzone import open_dropzone
 from services.ingest.erase import Eraser
+from services.ingest.erasures import add_erasure_routes
 from services.ingest.jobs import Jobs
 from services.ingest.life import check_bytes
 from services.ingest.projects import Projects, add_project_routes
@@ -174,12 +176,15 @@ async def build(env: Env) -> Service:
     """Ingest with its process managers."""
     await env.blobs.sweep()
     identity = Identity(await env.log.identity_key())
-    eraser = Eraser(env.log, env.blobs, ParseCache(env.pool))
-    app = create_app(env, identity)
-    add_control_routes(app, Jobs(env.log, env.blobs, eraser))
+    zone = DropzoneSettings()
+    dropped = Dropped(zone.dropzone) if zone.dropzone else None
+    eraser = Eraser(env.log, env.blobs, ParseCache(env.pool), dropped)
+    app, jobs = create_app(env, identity), Jobs(env.log, env.blobs, eraser)
+    add_control_routes(app, jobs)
+    add_erasure_routes(app, env.log, eraser, jobs)
     add_project_routes(app, Projects(env.log, eraser))
     limit = env.settings.max_upload_bytes
-    dropzone = open_dropzone(DropzoneSettings(), env.log, env.blobs, identity, limit)
+    dropzone = open_dropzone(zone, env.log, env.blobs, identity, limit)
     return Service(
         "ingest",
         app=app,

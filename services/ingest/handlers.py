@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.events import Erased, Event, Indexed, Released, ScanVerdict
+from contracts.events import BytesPurged, Erased, Event, Indexed, Released, ScanVerdict
 from kernel.log import Decided, Log
 from services.ingest.attachments import Attachments
 from services.ingest.domain import supersede
@@ -37,7 +37,7 @@ async def on_released(event: Released, *, attachments: Attachments) -> Sequence[
     return await attachments.take(event, event.text_sha256) if event.subject == "parsed" else []
 
 
-async def on_erased(event: Erased, *, eraser: Eraser) -> list[Event]:
-    """Bytes and texts of the version are deleted, and what was attached to it is erased too."""
-    await eraser.clean(event.document_id, event.version_id)
-    return []
+async def on_erased(event: Erased, *, eraser: Eraser) -> list[BytesPurged]:
+    """`BytesPurged`: bytes and texts of the version are deleted, its names are out of the log, and
+    what was attached to it is erased too."""
+    return await eraser.purged(event)

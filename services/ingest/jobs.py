@@ -73,7 +73,7 @@ class Jobs:
         Raises:
             Refusal: `unknown-document`, `ambiguous-id`, `conflict`.
         """
-        return await self._eraser.delete(await self._document(id_), actor)
+        return await self._eraser.delete(await self.document(id_), actor)
 
     async def _begin(self, life: Life, actor: str) -> JobChanged:
         before = life.last
@@ -100,7 +100,12 @@ class Jobs:
             raise Refusal("unknown-job", "there is no such job", status=404)
         return await load_life(self._log, begun.data["document_id"], begun.data["version_id"])
 
-    async def _document(self, id_: str) -> str:
+    async def document(self, id_: str) -> str:
+        """The document that an id names: its own, one of a version, or bytes of one document only.
+
+        Raises:
+            Refusal: `unknown-document`, `ambiguous-id`.
+        """
         if await self._log.stream(f"document-{id_}"):
             return id_
         version = await self._log.event(receipt_id(id_, 1))

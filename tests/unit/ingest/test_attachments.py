@@ -441,7 +441,8 @@ async def test_a_delete_that_was_killed_is_finished_by_the_tombstone(world: Worl
     mail = await world.mail(TEXT)
     await world.add(mail, Erased(**mail.event().ids, reason="request", scope="document", blobs=1))
     await world.erasures()
-    assert [e.type for e in world.log.events][-1] == "Erased"
+    types = [e.type for e in world.log.events]
+    assert (types.count("Erased"), types.count("BytesPurged")) == (2, 2)
     assert world.blobs.content == {}
 
 

@@ -1,0 +1,79 @@
+"""Files that the drop-zone put away: an erasure takes them along."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from kernel.errors import Retry
+from services.ingest.zone import DONE, FAILED
+
+NOTE = ".error.txt"
+_NOTE_BYTES = 8192
+
+
+class Dropped:
+    """The folders `done` and `failed` of a zone. Blocks: it is for threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def forget(self, source_id: str, sizes: Collection[int]) -> int:
+        """Delete every file with these bytes, and the notes about it; returns how many files.
+
+        Args:
+            source_id: SHA-256 of the bytes.
+            sizes: lengths that they may have; no other file is read.
+
+        Raises:
+            Retry: a file cannot be read or deleted now.
+        """
+        gone = 0
+        try:
+            for file in self._files():
+                if file.name.endswith(NOTE) and _tells_of(file, source_id):
+                    self._remove(file)
+                elif _size(file) in sizes and _sha256(file) == source_id:
+                    self._remove(file)
+                    self._remove(file.with_name(f"{file.name}{NOTE}"))
+                    gone += 1
+        except OSError as error:
+            raise Retry(f"drop-zone: {error.strerror}", after=30) from error
+        return gone
+
+    def _files(self) -> Iterator[Path]:
+        for top in (DONE, FAILED):
+            for folder, _, names in os.walk(self._root / top):
+                yield from (Path(folder, name) for name in names)
+
+    def _remove(self, file: Path) -> None:
+        """Delete a file, and the folders that it leaves empty: their names are words too."""
+        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            for folder in file.parents:
+                if folder.parent == self._root:
+                    break
+                folder.rmdir()
+
+
+def _size(file: Path) -> int:
+    """Length of a plain file, -1 of anything else."""
+    with suppress(FileNotFoundError):
+        info = file.lstat()
+        return info.st_size if stat.S_ISREG(info.st_mode) else -1
+    return -1
+
+
+def _sha256(file: Path) -> str:
+    with suppress(FileNotFoundError), file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return ""
+
+
+def _tells_of(note: Path, source_id: str) -> bool:
+    """Is it the note of a blocked file, which says the hash of what is not kept?"""
+    with suppress(FileNotFoundError), note.open("rb") as opened:
+        return f"sha256: {source_id}\n".encode() in opened.read(_NOTE_BYTES)
+    return False
