@@ -210,6 +210,13 @@ class Blobs:
             await obstore.delete_async(self._store, _key(name))
         return True
 
+    async def is_empty(self) -> bool:
+        """Is there no blob, and none on its way?"""
+        with _transient():
+            async for page in obstore.list(self._store, chunk_size=1):
+                return not page
+        return True
+
     async def sweep(self, older_than: timedelta = timedelta(days=1)) -> int:
         """Remove what uploads left that a killed process never finished; returns how many."""
         limit, gone = datetime.now(UTC) - older_than, 0

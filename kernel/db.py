@@ -36,6 +36,14 @@ async def _prepare(connection: "asyncpg.Connection[Any]") -> None:
     )
 
 
+async def connect(dsn: str, *, service: str = "kb") -> "asyncpg.Connection[Any]":
+    """One session that speaks UTC and JSON, and may take its time: a backup, an import."""
+    settings = {"application_name": service, "timezone": "UTC"}
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(dsn, server_settings=settings)
+    await _prepare(connection)
+    return connection
+
+
 async def pool(dsn: str, *, service: str = "kb", size: int = 4) -> "asyncpg.Pool[Any]":
     """A pool whose sessions speak UTC and JSON, and never wait for a lock for ever."""
     return await asyncpg.create_pool(

@@ -7,7 +7,7 @@ again, for who waits for a lock makes everybody wait who comes later.
 import asyncio
 import hashlib
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -32,12 +32,19 @@ def files() -> list[tuple[str, str]]:
     return sorted((f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name[0].isdigit())
 
 
-async def migrate(dsn: str, role_passwords: Mapping[str, str] | None = None) -> list[str]:
+async def migrate(
+    dsn: str,
+    role_passwords: Mapping[str, str] | None = None,
+    *,
+    only: Collection[str] | None = None,
+) -> list[str]:
     """Bring the database of `dsn` (its owner) up to date; returns the names that were applied.
 
     Args:
         dsn: connection of the owner; the owner may also append every event type.
         role_passwords: new passwords of `kb_*` roles.
+        only: names of migrations, for the schema of an earlier version, without rights: a restore
+            fills it and goes on from there.
 
     Raises:
         RuntimeError: an applied migration was edited afterwards, or the code is older than the
@@ -45,12 +52,14 @@ async def migrate(dsn: str, role_passwords: Mapping[str, str] | None = None) -> 
     """
     connection = await asyncpg.connect(dsn)
     try:
-        return await _migrate(connection, role_passwords or {})
+        return await _migrate(connection, role_passwords or {}, only)
     finally:
         await connection.close()
 
 
-async def _migrate(connection: Any, role_passwords: Mapping[str, str]) -> list[str]:
+async def _migrate(
+    connection: Any, role_passwords: Mapping[str, str], only: Collection[str] | None
+) -> list[str]:
     q = queries("kernel.sql", "migrate")
     await q.lock(connection, key=LOCK)
     try:
@@ -59,10 +68,11 @@ async def _migrate(connection: Any, role_passwords: Mapping[str, str]) -> list[s
         known = {name: (sql, hashlib.sha256(sql.encode()).hexdigest()) for name, sql in files()}
         if strange := [n for n, sha in done.items() if n not in known or known[n][1] != sha]:
             raise RuntimeError(f"this code does not know the applied migrations {strange}")
-        new = [name for name in known if name not in done]
+        new = [n for n in known if n not in done and (only is None or n in only)]
         for name in new:
             await _patiently(connection, partial(_apply, q, name, *known[name]))
-        await _patiently(connection, partial(_rights, q, role_passwords))
+        if only is None:
+            await _patiently(connection, partial(_rights, q, role_passwords))
     finally:
         await q.unlock(connection, key=LOCK)
     return new

@@ -1,0 +1,47 @@
+"""Vectors of a body's passages as bytes, and back into the cache: nothing is embedded twice."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contracts.artifacts import ChunkManifest, embedded_text
+from kernel.cache import EmbeddingCache
+
+
+def texts_of(manifest: ChunkManifest, body: bytes) -> list[str]:
+    """What is embedded of each passage.
+
+    Raises:
+        ValueError: the manifest does not fit the body.
+    """
+    texts = []
+    for chunk in manifest.chunks:
+        passage = body[chunk.byte_start : chunk.byte_end]
+        if len(passage) != chunk.byte_end - chunk.byte_start:
+            raise ValueError(f"{chunk.chunk_id} ends after its body")
+        texts.append(
+            embedded_text(manifest.title, chunk.heading_path, chunk.context, passage.decode())
+        )
+    return texts
+
+
+async def pack(cache: EmbeddingCache, model: str, texts: Sequence[str]) -> bytes | None:
+    """Vectors of `texts` as float32, little endian, row by row; None if the cache lacks one."""
+    known = await cache.get(model, texts)
+    if not texts or any(t not in known for t in texts):
+        return None
+    return np.stack([known[t] for t in texts]).astype("<f4").tobytes()
+
+
+async def unpack(cache: EmbeddingCache, model: str, texts: Sequence[str], data: bytes) -> None:
+    """Put packed vectors into the cache.
+
+    Raises:
+        ValueError: they are not as many as the texts, or no finite numbers.
+    """
+    if not texts or not data or len(data) % (4 * len(texts)):
+        raise ValueError("vectors do not fit their texts")
+    vectors = np.frombuffer(data, "<f4").reshape(len(texts), -1)
+    if not np.isfinite(vectors).all():
+        raise ValueError("a vector is not finite")
+    await cache.put(model, texts, vectors)
