@@ -10,6 +10,8 @@ from dotenv import dotenv_values
 
 ROLES = ("ingest", "converter", "scanner", "indexer", "search", "ui", "relay")
 BUS_USERS = ("admin", "relay", "ingest", "converter", "scanner", "indexer")
+OUTSIDE_BUS_USERS = ("replay", "subscriber")
+"""Users of the bus that are no service of ours: `kernel.provision.OUTSIDE_USERS`."""
 BEHIND_THE_DOOR = ("ingest", "search", "scanner", "indexer")
 """Services that the front door calls."""
 _GENERATED = (
@@ -17,7 +19,7 @@ _GENERATED = (
     *(f"KB_DOOR_KEY_{s.upper()}" for s in BEHIND_THE_DOOR),
     "KB_OWNER_PASSWORD",
     *(f"KB_DB_PASSWORD_{r.upper()}" for r in ROLES),
-    *(f"KB_BUS_PASSWORD_{u.upper()}" for u in BUS_USERS),
+    *(f"KB_BUS_PASSWORD_{u.upper()}" for u in (*BUS_USERS, *OUTSIDE_BUS_USERS)),
 )
 _LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _OLD_LOGS = 3

@@ -17,6 +17,7 @@ from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, path_part, raw
 from cli.project import app as project_app
+from cli.replay import replay
 from cli.rescan import rescan
 from cli.review import app as review_app
 from cli.scan import scan
@@ -97,6 +98,7 @@ def run(services: list[str], data: Data = DATA, json_: Json = False) -> None:
 app.command()(convert)
 app.command()(scan)
 app.command()(rescan)
+app.command()(replay)
 app.command()(doctor)
 
 

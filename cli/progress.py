@@ -1,7 +1,15 @@
 """Views of an ingest: bars on a terminal, lines in a pipe."""
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from cli.ingest import Outcome, explain
@@ -75,3 +83,32 @@ class Bars:
         text = clean(f"{outcome.file}: {explain(outcome)}", one_line=True)
         line = Text(text) if outcome.ok else Text(f"error: {text}", style="red")
         self._progress.console.print(line, soft_wrap=True)
+
+
+class EventBar:
+    """A bar on standard error: share, events a second, time left. Called with how many are done."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self._done = done
+        self._progress = Progress(
+            BarColumn(30),
+            TaskProgressColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} events, {task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total, completed=done, rate="")
+
+    def __enter__(self) -> "EventBar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, events: int) -> None:
+        """`events` of this run are done."""
+        speed = self._progress.tasks[0].speed
+        rate = f"{speed:,.0f}/s" if speed else ""
+        self._progress.update(self._task, completed=self._done + events, rate=rate)

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from cli.children import Child, NatsChild, PostgresChild, ServiceChild, answers, tail
-from cli.datadir import BUS_USERS, ROLES, DataDir, write_private
+from cli.datadir import BUS_USERS, OUTSIDE_BUS_USERS, ROLES, DataDir, write_private
 from cli.plan import Config, Spec, Stores, groups, plan, with_user
 from cli.runstate import Phase, State, marked, record, remember_port, remembered_port
 from kernel.embedded import free_port
@@ -155,7 +155,8 @@ class Supervisor:
 
     def _start_nats(self) -> str:
         self.say("nats-server …")
-        users = {u: self._config[f"KB_BUS_PASSWORD_{u.upper()}"] for u in BUS_USERS}
+        names = (*BUS_USERS, *OUTSIDE_BUS_USERS)
+        users = {u: self._config[f"KB_BUS_PASSWORD_{u.upper()}"] for u in names}
         config = self.stack.nats_config(users)
         child = NatsChild(self.data.root / "nats", config, self.data.log_file("nats"))
         self._keep(child)

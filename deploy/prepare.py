@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from cli.datadir import BUS_USERS, ROLES, write_private
+from cli.datadir import BUS_USERS, OUTSIDE_BUS_USERS, ROLES, write_private
 from kernel.migrations import migrate
 from kernel.provision import nats_config, provision
 
@@ -32,7 +32,8 @@ def bus_config(environ: Mapping[str, str]) -> str:
     Raises:
         KeyError: a `KB_BUS_PASSWORD_<USER>` is missing.
     """
-    return _SERVER + nats_config({u: environ[f"KB_BUS_PASSWORD_{u.upper()}"] for u in BUS_USERS})
+    names = (*BUS_USERS, *OUTSIDE_BUS_USERS)
+    return _SERVER + nats_config({u: environ[f"KB_BUS_PASSWORD_{u.upper()}"] for u in names})
 
 
 async def bring_up_to_date(environ: Mapping[str, str]) -> list[str]:

@@ -31,6 +31,13 @@ API = "KB.API"
 which answers that there is no JetStream."""
 NOTHING = "_kb.none"
 _STREAM_USERS = frozenset({"relay", "admin"})
+OUTSIDE = "OUTSIDE"
+"""The account of other products: what is published in it reaches no service."""
+OUTSIDE_REPLAYS = "kb.replay."
+"""Subjects of replays begin so."""
+OUTSIDE_USERS = ("replay", "subscriber")
+_OUTSIDE_JETSTREAM = "{ max_mem: 16M, max_store: 1G, max_streams: 16, max_consumers: 64 }"
+"""Streams that other products make of what they hear."""
 
 
 def stream_config(replicas: int = 1) -> StreamConfig:
@@ -99,14 +106,19 @@ def nats_config(users: Mapping[str, str]) -> str:
     """Server configuration: an account a service, and one for the stream.
 
     Args:
-        users: user name (`relay`, `admin`, or a service) → password.
+        users: user name (`relay`, `admin`, a service, or one of `OUTSIDE_USERS`) → password.
 
-    Only `relay` may publish events, so a compromised parser cannot forge one on the bus. `admin`
-    provisions. The others see nothing but their own consumers, as services of the stream's account:
-    an answer never leaves the account that asked. With one account for all, a service could name
-    an event's subject as the place for an answer, and the stream would have taken it in.
+    Only `relay` may publish events, and delete one, so a compromised parser cannot forge one on the
+    bus. `admin` provisions. `replay` publishes replays, `subscriber` hears these and the events, in an account
+    from which nothing gets back. The others see nothing but their own consumers, as services of the
+    stream's account: an answer never leaves the account that asked. With one account for all, a
+    service could name an event's subject as the place for an answer, and the stream would have
+    taken it in.
     """
-    accounts, offered, inside = [], [], []
+    accounts: list[str] = []
+    offered: list[str] = []
+    inside: list[str] = []
+    outside: list[str] = []
     for name, password in users.items():
         publish, subscribe = _rights(name)
         user = (
@@ -114,13 +126,20 @@ def nats_config(users: Mapping[str, str]) -> str:
             f"      publish: [{', '.join(map(_quote, publish))}]\n"
             f"      subscribe: [{', '.join(map(_quote, subscribe))}] }} }}"
         )
-        if name in _STREAM_USERS:
-            inside.append(user)
+        if name in _STREAM_USERS or name in OUTSIDE_USERS:
+            (inside if name in _STREAM_USERS else outside).append(user)
             continue
         uses = [s for s in publish if s != NOTHING]
         offered += [_offer(subject, name) for subject in uses]
         imports = ", ".join(map(_import, uses))
         accounts.append(f"  {name}: {{\n    users: [{user}]\n    imports: [{imports}]\n  }}")
+    if outside:
+        offered.append(f'{{ stream: "kb.evt.>", accounts: [{OUTSIDE}] }}')
+        accounts.append(
+            f"  {OUTSIDE}: {{\n    jetstream: {_OUTSIDE_JETSTREAM}\n"
+            f"    users: [{', '.join(outside)}]\n"
+            f'    imports: [{{ stream: {{ account: {ACCOUNT}, subject: "kb.evt.>" }} }}]\n  }}'
+        )
     accounts.append(
         f"  {ACCOUNT}: {{\n    jetstream: enabled\n    users: [{', '.join(inside)}]\n"
         f"    exports: [{', '.join(offered)}]\n  }}"
@@ -151,8 +170,13 @@ def _quote(text: str) -> str:
 def _rights(user: str) -> tuple[list[str], list[str]]:
     if user == "admin":
         return [">"], [">"]
-    if user == "relay":
-        return ["kb.evt.>", f"$JS.API.STREAM.INFO.{STREAM}"], ["_INBOX.>"]
+    if user == "relay":  # what it published it may delete: an erasure asks for that
+        asks = (f"$JS.API.STREAM.INFO.{STREAM}", f"$JS.API.STREAM.MSG.DELETE.{STREAM}")
+        return ["kb.evt.>", *asks], ["_INBOX.>"]
+    if user == "replay":
+        return [f"{OUTSIDE_REPLAYS}>"], ["_INBOX.>"]
+    if user == "subscriber":
+        return ["$JS.API.>", "$JS.ACK.>"], ["kb.evt.>", f"{OUTSIDE_REPLAYS}>", "_INBOX.>"]
     publish = []
     for service, event, lane in consumers():
         if service == user:

@@ -1,5 +1,6 @@
 """The flow table is complete, and the code follows it."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from contracts.events import EVENTS, Event, Failed
 from contracts.flow import FLOW, SERVICES, Step, consumed_by, emitted_by, handler_name, table
-from kernel.provision import nats_config
+from kernel.provision import OUTSIDE_USERS, nats_config
 
 ROOT = Path(__file__).parents[2]
 WORKER_STEPS = [s for s in FLOW if not isinstance(s.consumes, str)]
@@ -51,7 +52,7 @@ def test_only_services_of_the_table_emit() -> None:
 
 
 def test_on_the_bus_only_the_relay_may_publish_events() -> None:
-    users = dict.fromkeys(("admin", "relay", *SERVICES), "x")
-    lines = nats_config(users).split("user: ")
-    publishers = [part.split('"')[1] for part in lines[1:] if "kb.evt." in part]
-    assert publishers == ["relay"]
+    users = dict.fromkeys(("admin", "relay", *SERVICES, *OUTSIDE_USERS), "x")
+    named = re.findall(r'user: "(\w+)".*?publish: \[(.*?)\]', nats_config(users), re.DOTALL)
+    assert [user for user, _ in named] == [*SERVICES, *OUTSIDE_USERS, "admin", "relay"]
+    assert [user for user, subjects in named if "kb.evt." in subjects] == ["relay"]

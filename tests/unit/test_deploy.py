@@ -12,7 +12,7 @@ import asyncpg
 import nats
 import pytest
 
-from cli.datadir import BUS_USERS, ROLES
+from cli.datadir import BUS_USERS, OUTSIDE_BUS_USERS, ROLES
 from cli.plan import APART, Stores, plan
 from contracts.flow import SERVICES
 from deploy.prepare import bring_up_to_date, bus_config
@@ -283,7 +283,8 @@ async def test_a_dump_as_documented_restores_everything(database: str, tmp_path:
 
 
 def test_the_bus_takes_its_configuration(tmp_path: Path) -> None:
-    config = bus_config({f"KB_BUS_PASSWORD_{u.upper()}": f"secret-{u}" for u in BUS_USERS})
+    users = (*BUS_USERS, *OUTSIDE_BUS_USERS)
+    config = bus_config({f"KB_BUS_PASSWORD_{u.upper()}": f"secret-{u}" for u in users})
     file = tmp_path / "nats.conf"
     file.write_text(config.replace("/nats", str(tmp_path)))
     binary = EmbeddedNats(tmp_path).command()[0]
