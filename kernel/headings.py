@@ -3,6 +3,7 @@ memory for each line of a hostile text, and only headings are wanted."""
 
 import re
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -32,8 +33,13 @@ _LINES = re.compile(
 _CLOSING = re.compile(rb"(?:^|[ \t]+)#+[ \t]*$")
 
 
-def headings(body: bytes) -> list[Heading]:
+MOST = 100_000
+
+
+def headings(body: bytes, most: int = MOST) -> list[Heading]:
     """Every heading of a canonical body, in order: ATX ones at the start of a line, none in code.
+
+    After `most` headings, and lines that begin or end code, no further one is looked for.
 
     A canonical body (`services.converter.domain`) has no other ones, no open code block, and no
     HTML: the parse made Markdown of that. After code that is open at the end of a list's item there
@@ -41,7 +47,7 @@ def headings(body: bytes) -> list[Heading]:
     """
     found: list[Heading] = []
     fence = b""
-    for line in _LINES.finditer(body):
+    for line in islice(_LINES.finditer(body), most):
         mark = line["fence"]
         if mark is None:
             if not fence:

@@ -44,4 +44,9 @@ def test_the_place_is_the_line() -> None:
 
 
 def test_a_hostile_line_is_read_once() -> None:
-    assert len(headings(b"# " + b"#" * 200_000 + b"x\n" + b"# a\n" * 100_000)) == 100_001
+    assert len(headings(b"# " + b"#" * 200_000 + b"x\n" + b"# a\n" * 90_000)) == 90_001
+
+
+def test_of_very_many_the_first_are_found() -> None:
+    assert len(headings(b"# a\n" * 500_000)) == 100_000
+    assert headings(b"# a\n" * 5, 2) == headings(b"# a\n" * 2)
