@@ -31,7 +31,7 @@ MOST_LISTED = 2_000
 MOST_TEXT = 2_000_000
 """Bytes of text in one answer."""
 MOST_LINES = 200_000
-"""Lines of both sides of a section that are compared one by one."""
+"""Lines of one side of a section; with more they are not compared one by one."""
 MOST_CELLS = 100_000_000
 """Product of two lengths that is compared exactly: about 12 MB of memory and 0.03 s."""
 ALL_CELLS = 2_000_000_000
