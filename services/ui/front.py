@@ -9,11 +9,12 @@ from typing import Any
 import httpx
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from contracts.erasure import ErasePersonRequest, ErasePlan, EraseRequest, Erasure, PersonErased
 from contracts.http import (
     Accepted,
     Deleted,
@@ -125,6 +126,13 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/rescan/{id}", "scanner", "editor", "What a re-scan found", RescanReport),
     Route("POST", "/rescan/cancel", "scanner", "admin", "End re-scans that run",
           RescanReply, RescanRequest),
+    Route("POST", "/erasures", "ingest", "admin",
+          "Erase a document, or certain bytes wherever they are in a project", Erasure,
+          EraseRequest, status=202),
+    Route("POST", "/erasures/plan", "ingest", "admin", "What such an erasure would remove",
+          ErasePlan, EraseRequest),
+    Route("GET", "/erasures/{id}", "ingest", "admin",
+          "The receipt of an erasure, or of all of a document: what was removed where", Erasure),
     Route("POST", "/rebuild", "indexer", "admin", "Build the indexes again from the log"),
     Route("POST", "/projections/read/rebuild", "search", "admin",
           "Fold documents, versions and jobs anew from the log"),
@@ -261,8 +269,30 @@ def router(settings: UiSettings, access: Access, upstream: Upstream) -> APIRoute
             openapi_extra=_openapi(route),
             operation_id=f"{route.method.lower()}_{route.path.strip('/').replace('/', '_')}",
         )
+    _add_people(api, access)
     _add_operation(api, access, upstream)
     return api
+
+
+def _add_people(api: APIRouter, access: Access) -> None:
+    problems: dict[int | str, dict[str, Any]] = {
+        code: {"model": Problem} for code in (401, 403, 404, 409, 422, 503)
+    }
+
+    @api.post(
+        "/erasures/person",
+        summary="Erase a person's account: only an opaque id is left of it",
+        tags=["ui"],
+        responses=problems,
+        openapi_extra={"security": [{"key": []}, {"session": []}]},
+    )
+    async def erase_person(request: Request) -> PersonErased:
+        await access.api_caller(request, "admin")
+        try:
+            asked = ErasePersonRequest.model_validate_json(await request.body())
+        except ValidationError as error:
+            raise Refusal("invalid-request", "person: a name, or actor:…") from error
+        return await access.accounts.erase(asked.person)
 
 
 def _add_operation(api: APIRouter, access: Access, upstream: Upstream) -> None:

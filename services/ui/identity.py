@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ import asyncpg
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from contracts.erasure import DELETED_USER, PersonErased
 from kernel.db import queries
 from kernel.errors import Refusal
 
@@ -136,6 +138,51 @@ class Accounts:
             await self._q.set_password(connection, actor_id=person.actor_id, password_hash=hashed)
             await self._q.delete_sessions_of(connection, actor_id=person.actor_id)
             return await self._open(connection, person.actor_id)
+
+    async def erase(self, who: str) -> PersonErased:
+        """Delete the account of a person (a name, or `actor:…`) with all sessions: at once nobody
+        is signed in with it, and nobody learns any more whose the opaque id in the log was.
+
+        Raises:
+            Refusal: `unknown-person` (404), or `last-admin` (409): nobody could do anything more.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            # Locked in one order: of two administrators who erase each other one is refused.
+            admins = {r["actor_id"] async for r in self._q.lock_admins(connection)}
+            actor_id = await self._actor_id(connection, who)
+            if admins == {actor_id}:
+                raise Refusal("last-admin", "the last administrator stays", status=409)
+            sessions = await self._q.count_sessions(connection, actor_id=actor_id)
+            gone = await self._q.delete_account(connection, actor_id=actor_id)
+        return PersonErased(
+            actor=f"actor:{actor_id}", changed=gone is not None, sessions=int(sessions)
+        )
+
+    async def _actor_id(self, connection: Any, who: str) -> UUID:
+        """Of an account, or of one that is gone: the id in the log says so."""
+        kind, found, id_ = who.strip().lower().rpartition("actor:")
+        if found and not kind:
+            with suppress(ValueError):
+                return UUID(id_)
+        known = _NAME.match(who.strip().lower())
+        row = await self._q.account_by_name(connection, name=known[0]) if known else None
+        if row is None:
+            raise Refusal("unknown-person", "there is no such account", status=404)
+        return UUID(str(row["actor_id"]))
+
+    async def names(self, actors: Iterable[str]) -> dict[str, str]:
+        """What people are called, by what the log says of them; who was erased is `deleted-user`.
+
+        What is no person (a service, a program with the key) is not in it.
+        """
+        ids: dict[UUID, str] = {}
+        for actor in actors:
+            if actor.startswith("actor:"):
+                with suppress(ValueError):
+                    ids[UUID(actor.removeprefix("actor:"))] = actor
+        rows = self._q.account_names(self._pool, actor_ids=list(ids))
+        known = {r["actor_id"]: str(r["name"]) async for r in rows}
+        return {actor: known.get(id_, DELETED_USER) for id_, actor in ids.items()}
 
     async def _open(self, connection: Any, actor_id: UUID) -> str:
         token, now = secrets.token_urlsafe(32), self._now()

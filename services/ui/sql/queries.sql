@@ -64,3 +64,17 @@ DELETE FROM auth.attempt WHERE key_hash = :key_hash;
 
 -- name: delete_old_attempts!
 DELETE FROM auth.attempt WHERE last_at < cast(:now AS timestamptz) - interval '1 hour';
+
+-- name: lock_admins
+-- Who may administer; nobody of them goes while the caller decides.
+SELECT actor_id FROM auth.account WHERE role = 'admin' AND NOT disabled ORDER BY actor_id FOR UPDATE;
+
+-- name: count_sessions$
+SELECT count(*) FROM auth.session WHERE actor_id = :actor_id;
+
+-- name: delete_account$
+-- With its sessions: they refer to it.
+DELETE FROM auth.account WHERE actor_id = :actor_id RETURNING actor_id;
+
+-- name: account_names
+SELECT actor_id, name FROM auth.account WHERE actor_id = ANY(:actor_ids::uuid[]);

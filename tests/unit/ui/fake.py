@@ -368,6 +368,19 @@ class Fake:
             return Response(accepted.model_dump_json(), 202, media_type="application/json")
 
         self._add_administration(app)
+        self._add_erasures(app)
+
+    def _add_erasures(self, app: FastAPI) -> None:
+        @app.post("/erasures")
+        @app.post("/erasures/plan")
+        async def erase(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({}, 202)
+
+        @app.get("/erasures/{key}")
+        async def receipt(request: Request, key: str) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"id": key})
 
     def _add_administration(self, app: FastAPI) -> None:
         @app.get("/review/{key}")
