@@ -147,7 +147,7 @@ def _project(found: Set, *, pooled: bool) -> str:
 
 def _leg(index: KeywordIndex, project: str, mode: Mode) -> Search:
     async def search(text: str) -> list[str]:
-        hits = await index.search(project, 1, query_terms(text), EVERYTHING, limit=5, mode=mode)
+        hits = await index.search([(project, 1)], query_terms(text), EVERYTHING, limit=5, mode=mode)
         return [hit.version_id for hit in hits]
 
     return search

@@ -1,8 +1,10 @@
 """The keyword leg: BM25 over `read.chunk` in plain Postgres, with the filters of the vector leg."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +27,10 @@ them: without a bound such a question takes minutes in a base of large tables.""
 _SAMPLE = 2000
 _LEAST = 5  # of the sample: what is rarer is not worth knowing
 _KEEP_S = 600.0
+_KEPT = 256  # combinations of bases whose statistics are kept
+
+Base = tuple[str, int]
+"""A project and the generation of its index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class KeywordHit:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Size of a generation, and in how many of its passages the frequent terms are."""
+    """Size of a base, and in how many of its passages the frequent terms are."""
 
     passages: int
     frequent: Mapping[str, float] = field(default_factory=dict)
@@ -51,7 +57,10 @@ class Statistics:
 
 
 class KeywordIndex:
-    """Reads `read.chunk` and `read.validity`; the indexer and the projector write them.
+    """Reads `read.chunk` and `read.known`; the indexer and the projector write them.
+
+    Several projects are asked as if they were one base: a word is as rare as it is in all of them
+    together, so the scores of their passages compare.
 
     A base of over `SMALL` passages is sampled every ten minutes: only as many of a question's
     rarest terms bring passages as about `MATCHES` hold; the frequent ones add to their scores.
@@ -62,27 +71,32 @@ class KeywordIndex:
         self, pool: "asyncpg.Pool[Any]", *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._pool, self._sql, self._clock = pool, queries("kernel.sql", "keywords"), clock
-        self._known: dict[tuple[str, int], tuple[float, Statistics]] = {}
+        self._known: dict[tuple[Base, ...], tuple[float, Statistics]] = {}
 
     async def search(
         self,
-        project: str,
-        generation: int,
+        bases: Sequence[Base],
         query: KeywordQuery,
         flt: VectorFilter,
         *,
         limit: int,
         mode: Mode = "or",
+        known_at: datetime | None = None,
+        connection: Any = None,
     ) -> list[KeywordHit]:
         """The best passages that pass `flt`; [] for a question without a word.
 
-        Exactly the best unless only words bring them that over `MOST` passages hold.
+        Exactly the best unless only words bring them that over `MOST` passages hold. Validity is
+        looked up here, so `also` and `without` of the filter say nothing.
+
+        `known_at`: by what was known of validity then; None: by what is known now. `connection`:
+        with a transaction whose snapshot is to be read; None: the newest state.
         """
-        if not query.words or limit < 1:
+        if not query.words or limit < 1 or flt.empty:
             return []
-        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
-            await self._sql.prepare_search(connection)
-            known = await self.statistics(connection, project, generation)
+        async with self._reading(connection) as reading:
+            await self._sql.prepare_search(reading)
+            known = await self.statistics(reading, bases)
             bringing = query.terms if mode == "legacy" else rarest(query.terms, known)
             hits: list[KeywordHit] = []
             for terms in (bringing, query.terms):
@@ -90,7 +104,7 @@ class KeywordIndex:
                 found = [
                     KeywordHit(row["point_id"], row["version_id"], row["chunk_id"], row["score"])
                     async for row in self._sql.search_keywords(
-                        connection,
+                        reading,
                         tsquery=query.tsquery(mode, set(terms)),
                         terms=query.terms,
                         groups=query.groups,
@@ -100,12 +114,13 @@ class KeywordIndex:
                         most=most,
                         required=query.required,
                         complete_first=mode == "and_or",
-                        project=project,
-                        generation=generation,
+                        **_named(bases),
                         languages=sorted(flt.languages),
                         documents=sorted(flt.documents),
                         heading_prefix=list(flt.heading_prefix),
+                        versions=None if flt.versions is None else list(flt.versions),
                         moment=flt.moment,
+                        known=known_at,
                         limit=limit,
                     )
                 ]
@@ -116,31 +131,46 @@ class KeywordIndex:
                     break
         return hits
 
-    async def statistics(
-        self, connection: "asyncpg.pool.PoolConnectionProxy[Any]", project: str, generation: int
-    ) -> Statistics:
+    @asynccontextmanager
+    async def _reading(self, connection: Any) -> AsyncIterator[Any]:
+        if connection is not None:
+            yield connection
+            return
+        async with self._pool.acquire() as own, own.transaction(readonly=True):
+            yield own
+
+    async def statistics(self, connection: Any, bases: Sequence[Base]) -> Statistics:
         """Of the last ten minutes; sampled now if there are none."""
-        at, known = self._known.get((project, generation), (-_KEEP_S, Statistics(0)))
+        key = tuple(bases)
+        at, known = self._known.get(key, (-_KEEP_S, Statistics(0)))
         if self._clock() - at < _KEEP_S and known.passages > SMALL:
             return known
-        base = {"project": project, "generation": generation}
-        passages = await self._sql.count_passages(connection, **base)
+        passages = await self._sql.count_passages(connection, **_named(bases))
         known = Statistics(passages)
         if passages > SMALL:
-            known = Statistics(passages, await self._frequent(connection, passages, base))
-            self._known[project, generation] = (self._clock(), known)
+            known = Statistics(passages, await self._frequent(connection, passages, bases))
+            self._known.pop(key, None)
+            self._known[key] = (self._clock(), known)
+            while len(self._known) > _KEPT:
+                del self._known[next(iter(self._known))]
         return known
 
     async def _frequent(
-        self,
-        connection: "asyncpg.pool.PoolConnectionProxy[Any]",
-        passages: int,
-        base: dict[str, Any],
+        self, connection: Any, passages: int, bases: Sequence[Base]
     ) -> dict[str, float]:
+        which = {"bases": _named(bases)["bases"]}
         percent = min(100.0, 100.0 * _SAMPLE / passages)
-        sampled = await self._sql.sample_size(connection, percent=percent, **base)
-        rows = self._sql.sample_terms(connection, percent=percent, least=_LEAST, **base)
+        sampled = await self._sql.sample_size(connection, percent=percent, **which)
+        rows = self._sql.sample_terms(connection, percent=percent, least=_LEAST, **which)
         return {row["term"]: row["passages"] * passages / max(sampled, 1) async for row in rows}
+
+
+def _named(bases: Sequence[Base]) -> dict[str, Any]:
+    return {
+        "projects": [project for project, _ in bases],
+        "generations": [generation for _, generation in bases],
+        "bases": [f"{project} {generation}" for project, generation in bases],
+    }
 
 
 def rarest(terms: list[str], known: Statistics, matches: int = MATCHES) -> list[str]:

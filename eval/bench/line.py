@@ -144,7 +144,6 @@ async def _one(
             Point(
                 point_id(source_id, c.chunk_id),
                 v,
-                c.chunk_id,
                 source_id,
                 source_id,
                 "loop",

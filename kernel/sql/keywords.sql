@@ -10,8 +10,9 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 -- many passages hold it, where that is known beforehand; else it is counted. The mean length is that
 -- of the matching passages.
 -- `complete_first`: passages that hold all `required` words come before the others.
--- `large`: go by the words; else by the project, of which it then tells the planner. `most`: of more
--- matching passages only so many are read; null: all.
+-- `large`: go by the words; else by the projects, of which it then tells the planner. `most`: of more
+-- matching passages only so many are read; null: all. `known`: by what was said of validity then;
+-- null: by what is said now.
 WITH asked AS MATERIALIZED (
   SELECT term, word, rarity
   FROM unnest(:terms::text[], :groups::int[], :rarity::float8[]) AS q (term, word, rarity)
@@ -20,17 +21,20 @@ matching AS MATERIALIZED (
   SELECT c.point_id, c.version_id, c.chunk_id, c.terms, c.term_count
   FROM read.chunk c
   WHERE c.terms @@ :tsquery::text::tsquery
-    AND (:large OR c.project = :project AND c.generation = :generation)
-    AND c.project || '' = :project
-    AND c.generation + 0 = :generation
+    AND (:large OR c.project = ANY (:projects::text[]) AND c.generation = ANY (:generations::int[]))
+    AND c.project || ' ' || c.generation = ANY (:bases::text[])
+    AND (:versions::text[] IS NULL OR c.version_id = ANY (:versions))
     AND (cardinality(:languages::text[]) = 0 OR c.language = ANY (:languages))
     AND (cardinality(:documents::text[]) = 0 OR c.document_id = ANY (:documents))
     AND c.heading_path[1 : cardinality(:heading_prefix::text[])] = :heading_prefix::text[]
     AND EXISTS (
-      SELECT FROM read.validity v
+      SELECT FROM read.known v
       WHERE v.version_id = c.version_id
+        AND (:known::timestamptz IS NULL AND v.current
+             OR v.recorded_from <= :known AND (v.current OR v.recorded_until > :known))
         AND (:moment::timestamptz IS NULL
              OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
+    AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = c.version_id))
   LIMIT :most::bigint
 ),
 corpus AS MATERIALIZED (
@@ -74,8 +78,10 @@ ORDER BY s.complete AND :complete_first DESC, s.score DESC, point_id
 LIMIT :limit;
 
 -- name: count_passages$
--- Size of a generation.
-SELECT count(*) FROM read.chunk WHERE project = :project AND generation = :generation;
+-- Size of all bases together.
+SELECT count(*) FROM read.chunk
+ WHERE project = ANY (:projects::text[]) AND generation = ANY (:generations::int[])
+   AND project || ' ' || generation = ANY (:bases::text[]);
 
 -- name: sample_terms
 -- Terms of about `percent` of the table's pages that are in at least `least` of the passages there.
@@ -83,10 +89,10 @@ SELECT count(*) FROM read.chunk WHERE project = :project AND generation = :gener
 SELECT word AS term, ndoc AS passages
 FROM ts_stat(format(
   'SELECT terms FROM read.chunk TABLESAMPLE SYSTEM (%s) REPEATABLE (1)
-   WHERE project = %L AND generation = %s', :percent::float8, :project::text, :generation::int))
+   WHERE project || '' '' || generation = ANY (%L::text[])', :percent::float8, :bases::text[]))
 WHERE ndoc >= :least;
 
 -- name: sample_size$
 -- How many passages `sample_terms` looked at.
 SELECT count(*) FROM read.chunk TABLESAMPLE SYSTEM (:percent::float8) REPEATABLE (1)
-WHERE project = :project AND generation = :generation;
+WHERE project || ' ' || generation = ANY (:bases::text[]);

@@ -39,7 +39,8 @@ class IndexInUse(KbError):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A passage as the vector engine stores it; it holds no text but what `chunk_id` says.
+    """A passage as the vector engine stores it. It holds no text: an engine's files keep what was
+    deleted, and `chunk_id` would say the headings.
 
     `vector`: float32, shape (dim,), any length (cosine). `windows` is for a version with several
     spans of validity, empty: the one span [`valid_from`, `valid_until`). All times are aware.
@@ -47,7 +48,6 @@ class Point:
 
     point_id: UUID
     vector: NDArray[np.float32]
-    chunk_id: str
     version_id: str
     document_id: str
     project: str
@@ -69,7 +69,8 @@ class VectorFilter:
 
     `as_of` is needed unless `include_historical`: the caller's now, for the current passages. With
     `include_historical`, `as_of` is not looked at: every version that is stored may be found.
-    `heading_prefix`: the passage stands under these headings, from the outermost.
+    `heading_prefix`: the passage stands under these headings, from the outermost. `versions`: only
+    these; None: any. `also`: versions for which `as_of` does not matter; `without`: none of these.
     """
 
     as_of: datetime | None = None
@@ -77,6 +78,9 @@ class VectorFilter:
     languages: frozenset[str] = frozenset()
     documents: frozenset[str] = frozenset()
     heading_prefix: tuple[str, ...] = ()
+    versions: frozenset[str] | None = None
+    also: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.as_of is None and not self.include_historical:
@@ -89,13 +93,17 @@ class VectorFilter:
         """The instant that a passage must be valid at; None: any."""
         return None if self.include_historical else self.as_of
 
+    @property
+    def empty(self) -> bool:
+        """Nothing passes."""
+        return self.versions is not None and not self.versions
+
 
 @dataclass(frozen=True, slots=True)
 class VectorHit:
     """A found passage; `score` is the cosine similarity, -1 to 1."""
 
     point_id: UUID
-    chunk_id: str
     version_id: str
     score: float
 

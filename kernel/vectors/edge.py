@@ -46,6 +46,7 @@ from kernel.vectors.payload import (
     INTEGERS,
     KEYWORDS,
     SPANS,
+    Condition,
     Conditions,
     check_vector,
     conditions,
@@ -187,13 +188,13 @@ class EdgeIndex:
         self, name: str, vector: NDArray[np.float32], flt: VectorFilter, limit: int
     ) -> list[VectorHit]:
         shard = self._shard(name)
-        if shard is None or limit < 1:
+        if shard is None or limit < 1 or flt.empty:
             return []
         request = QueryRequest(
             limit=limit,
             query=Query.Nearest(plain(vector, shard.dim)),
             filter=_filter(conditions(flt)),
-            with_payload=["chunk", "version"],
+            with_payload=["version"],
         )
         return ranked(hit(p.id, p.payload, p.score) for p in shard.engine.query(request))
 
@@ -279,9 +280,7 @@ def _version(version_id: str) -> Filter:
 
 
 def _filter(wanted: Conditions) -> Filter:
-    must: list[Any] = [
-        FieldCondition(c.field, match=MatchAny(list(c.values))) for c in wanted.equal
-    ]
+    must: list[Any] = [_any(c) for c in wanted.equal]
     if wanted.moment is not None:
         started, ends = RangeFloat(lte=wanted.moment), RangeFloat(gt=wanted.moment)
         spans: list[Any] = [
@@ -293,5 +292,9 @@ def _filter(wanted: Conditions) -> Filter:
             )
             for slot in range(SPANS)
         ]
-        must.append(Filter(should=spans))
-    return Filter(must=must)
+        must.append(Filter(should=[*spans, _any(wanted.also)] if wanted.also else spans))
+    return Filter(must=must, must_not=[_any(wanted.without)] if wanted.without else None)
+
+
+def _any(condition: Condition) -> FieldCondition:
+    return FieldCondition(condition.field, match=MatchAny(list(condition.values)))

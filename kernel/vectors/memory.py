@@ -19,6 +19,7 @@ from kernel.vectors import (
 )
 from kernel.vectors.payload import (
     SPANS,
+    Condition,
     Conditions,
     conditions,
     hit,
@@ -59,7 +60,7 @@ class MemoryIndex:
         self, collection: str, vector: NDArray[np.float32], flt: VectorFilter, limit: int
     ) -> list[VectorHit]:
         found = self._collections.get(checked_name(collection))
-        if found is None:
+        if found is None or flt.empty:
             return []
         question = plain(vector, found.dim)
         wanted = conditions(flt)
@@ -102,17 +103,24 @@ class MemoryIndex:
 
 
 def _passes(stored: dict[str, Any], wanted: Conditions) -> bool:
-    for condition in wanted.equal:
-        value = stored[condition.field]
-        held = value if isinstance(value, list) else [value]
-        if not set(held) & set(condition.values):
-            return False
+    if not all(_holds(stored, condition) for condition in wanted.equal):
+        return False
+    if wanted.without and _holds(stored, wanted.without):
+        return False
+    if wanted.also and _holds(stored, wanted.also):
+        return True
     moment = wanted.moment
     return moment is None or any(
         stored[f"from_{slot}"] is not None
         and stored[f"from_{slot}"] <= moment < stored[f"until_{slot}"]
         for slot in range(SPANS)
     )
+
+
+def _holds(stored: dict[str, Any], condition: Condition) -> bool:
+    value = stored[condition.field]
+    held = value if isinstance(value, list) else [value]
+    return any(v in condition.values for v in held)
 
 
 def _cosine(question: list[float], vectors: list[list[float]]) -> list[float]:

@@ -40,16 +40,18 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """All `equal` must hold, and one of the slots must span `moment` (None: no matter)."""
+    """All `equal` must hold, and `without` not. One of the slots must span `moment`, or `also` hold
+    (no moment: no matter)."""
 
     equal: tuple[Condition, ...]
     moment: int | None
+    also: Condition | None = None
+    without: Condition | None = None
 
 
 def payload(point: Point) -> dict[str, Any]:
     """The stored fields of a point. Headings are hashed: an engine's files keep deleted rows."""
     return {
-        "chunk": point.chunk_id,
         "version": point.version_id,
         "document": point.document_id,
         "project": point.project,
@@ -73,9 +75,15 @@ def conditions(flt: VectorFilter) -> Conditions:
         Condition("language", tuple(sorted(flt.languages))),
         Condition("document", tuple(sorted(flt.documents))),
         Condition("headings", (_heading(flt.heading_prefix),) if flt.heading_prefix else ()),
+        Condition("version", tuple(flt.versions or ())),
     )
     moment = None if flt.moment is None else min(_micros(flt.moment), _FOREVER - 1)
-    return Conditions(tuple(c for c in equal if c.values), moment)
+    return Conditions(
+        tuple(c for c in equal if c.values),
+        moment,
+        Condition("version", tuple(flt.also)) if flt.also and moment is not None else None,
+        Condition("version", tuple(flt.without)) if flt.without else None,
+    )
 
 
 def check_vector(vector: NDArray[np.float32], dim: int) -> None:
@@ -94,7 +102,7 @@ def plain(vector: NDArray[np.float32], dim: int) -> list[float]:
 def hit(point_id: object, stored: dict[str, Any] | None, score: float) -> VectorHit:
     """A hit from what an engine answered."""
     fields = stored or {}
-    return VectorHit(UUID(str(point_id)), fields["chunk"], fields["version"], float(score))
+    return VectorHit(UUID(str(point_id)), fields["version"], float(score))
 
 
 def ranked(hits: Iterable[VectorHit]) -> list[VectorHit]:

@@ -24,6 +24,7 @@ from kernel.vectors.payload import (
     INTEGERS,
     KEYWORDS,
     SPANS,
+    Condition,
     Conditions,
     check_vector,
     conditions,
@@ -92,14 +93,14 @@ class QdrantIndex:
         self, collection: str, vector: NDArray[np.float32], flt: VectorFilter, limit: int
     ) -> list[VectorHit]:
         dim = await self._dim(collection)
-        if dim is None or limit < 1:
+        if dim is None or limit < 1 or flt.empty:
             return []
         request = self._client.query_points(
             self._name(collection),
             query=plain(vector, dim),
             query_filter=_filter(conditions(flt)),
             limit=limit,
-            with_payload=["chunk", "version"],
+            with_payload=["version"],
         )
         reply = await _call(request, 404)
         return [] if reply is None else ranked(hit(p.id, p.payload, p.score) for p in reply.points)
@@ -193,10 +194,7 @@ def _version(version_id: str) -> models.Filter:
 
 
 def _filter(wanted: Conditions) -> models.Filter:
-    must: list[models.Condition] = [
-        models.FieldCondition(key=c.field, match=models.MatchAny(any=list(c.values)))
-        for c in wanted.equal
-    ]
+    must: list[models.Condition] = [_any(c) for c in wanted.equal]
     if wanted.moment is not None:
         started, ends = models.Range(lte=wanted.moment), models.Range(gt=wanted.moment)
         spans: list[models.Condition] = [
@@ -208,5 +206,11 @@ def _filter(wanted: Conditions) -> models.Filter:
             )
             for slot in range(SPANS)
         ]
-        must.append(models.Filter(should=spans))
-    return models.Filter(must=must)
+        must.append(models.Filter(should=[*spans, _any(wanted.also)] if wanted.also else spans))
+    return models.Filter(must=must, must_not=[_any(wanted.without)] if wanted.without else None)
+
+
+def _any(condition: Condition) -> models.FieldCondition:
+    return models.FieldCondition(
+        key=condition.field, match=models.MatchAny(any=list(condition.values))
+    )

@@ -16,11 +16,12 @@ from contracts.http import (
     Status,
 )
 from kernel.errors import Refusal
-from kernel.models import shared_embedder, shared_vectors
+from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service
 from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
+from services.search.history import Histories, InTime, add_history_routes
 from services.search.places import Originals, add_original_routes
 from services.search.projection import Projection
 from services.search.projects import add_project_list
@@ -36,6 +37,7 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
+    add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)
 
@@ -46,21 +48,25 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
 
     @app.get("/documents", response_model=DocumentPage)
     async def get_documents(
+        when: InTime,
         project: Project | None = None,
         cursor: str | None = None,
         limit: Limit = 50,
         status: Status | None = None,
         trusted: bool | None = None,
+        source: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> DocumentPage:
-        return await documents.listing(project, cursor, limit, status=status, trusted=trusted)
+        return await documents.listing(
+            project, cursor, limit, status=status, trusted=trusted, source=source, when=when
+        )
 
     @app.get("/documents/{id}", response_model=DocumentView)
-    async def get_document(id: str) -> DocumentView:
-        return await documents.document(id)
+    async def get_document(id: str, when: InTime) -> DocumentView:
+        return await documents.document(id, when)
 
     @app.get("/documents/{id}/body")
-    async def get_body(id: str) -> Response:
-        version, body = await documents.body(id)
+    async def get_body(id: str, when: InTime) -> Response:
+        version, body = await documents.body(id, when)
         headers = {
             "ETag": f'"{version.body_sha256}"',
             "KB-Version-Id": version.version_id,
@@ -112,13 +118,13 @@ def _parsed(body: bytes) -> QueryRequest:
 async def build(env: Env) -> Service:
     """Search, with the read projection running beside it."""
     projection = Projection(env.log, env.blobs)
-    embedder, vectors = await shared_embedder(env), await shared_vectors(env)
+    embedders, vectors = await shared_embedders(env), await shared_vectors(env)
     reranking = RerankerSettings()
     reranker = open_reranker(reranking)
     engine = Engine(
         env.log,
         projection,
-        embedder,
+        embedders,
         vectors,
         mode=SearchSettings().keyword_mode,
         reranker=reranker,

@@ -40,13 +40,17 @@ def rrf(dense: Sequence[Key], keyword: Sequence[Key], k: int = RRF_K) -> list[Fu
 
 
 def moment_of(
-    as_of: datetime | None, *, include_historical: bool, now: datetime
+    as_of: datetime | None,
+    *,
+    include_historical: bool,
+    now: datetime,
+    recorded_as_of: datetime | None = None,
 ) -> datetime | None:
-    """The instant that a passage must be valid at: `as_of`, else now; None: all history.
+    """The instant that a passage must be valid at: `as_of`, else that of the knowledge, else now.
 
-    `include_historical` wins over `as_of`: it asks for everything.
+    None: all history, for `include_historical` wins: it asks for everything.
     """
-    return None if include_historical else as_of or now
+    return None if include_historical else as_of or recorded_as_of or now
 
 
 def _ranks(keys: Sequence[Key]) -> dict[Key, int]:

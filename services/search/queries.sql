@@ -1,21 +1,92 @@
--- name: active$
--- The generation that a query reads, once.
-SELECT generation FROM read.active WHERE project = :project;
+-- name: opening
+-- Of each project: the generation that a question reads, its model, and whether vectors are behind
+-- the line of a document; with it where the projection is. One snapshot.
+SELECT p.project, a.generation, g.embedder,
+       coalesce((SELECT position FROM log.projection WHERE name = 'read'), 0) AS position,
+       EXISTS (SELECT FROM read.line l
+                WHERE l.project = p.project AND l.settled < l.position) AS unsettled
+  FROM unnest(:projects::text[]) AS p(project)
+  LEFT JOIN read.active a USING (project)
+  LEFT JOIN read.generation g USING (project, generation);
 
 -- name: passages
--- Fused candidates that are valid at :moment (any time, when it is NULL), with the window that
--- makes them so: the newest one. This is the last word on validity; the vector payload may lag.
-SELECT c.version_id, c.chunk_id, c.document_id, c.source_id, c.heading_path, c.byte_start,
-       c.byte_end, c.title, c.text, c.language, w.valid_from, w.valid_until
-  FROM unnest(:version_ids::text[], :chunk_ids::text[]) AS k(version_id, chunk_id)
-  JOIN read.chunk c USING (version_id, chunk_id)
+-- Candidates that are valid at :moment (any time, when it is NULL), with the window that makes them
+-- so: the newest one. This is the last word on validity; the vector payload may lag. `known`: by
+-- what was said then, and only of versions that are still there.
+SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.project, c.heading_path,
+       c.byte_start, c.byte_end, c.title, c.text, c.language, w.valid_from, w.valid_until
+  FROM unnest(:points::uuid[]) AS k(point_id)
+  JOIN read.chunk c USING (point_id)
   CROSS JOIN LATERAL (
-    SELECT valid_from, valid_until FROM read.validity v
+    SELECT valid_from, valid_until FROM read.known v
      WHERE v.version_id = c.version_id
+       AND (:known::timestamptz IS NULL AND v.current
+            OR v.recorded_from <= :known AND (v.current OR v.recorded_until > :known))
        AND (:moment::timestamptz IS NULL
             OR (v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
      ORDER BY valid_from DESC LIMIT 1) w
- WHERE c.project = :project AND c.generation = :generation;
+ WHERE c.project || ' ' || c.generation = ANY (:bases::text[])
+   AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = c.version_id));
+
+-- name: exactly
+-- Versions of documents of which the vectors cannot be asked what is valid: those whose line they
+-- do not have yet, and those named. Each with the word of Postgres.
+SELECT v.version_id, v.project, EXISTS (
+         SELECT FROM read.known w
+          WHERE w.version_id = v.version_id
+            AND (:known::timestamptz IS NULL AND w.current
+                 OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
+            AND (:moment::timestamptz IS NULL
+                 OR w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment))
+       ) AS valid
+  FROM read.version v
+ WHERE v.document_id IN (
+   SELECT l.document_id FROM read.line l
+    WHERE l.project = ANY (:projects::text[]) AND l.settled < l.position
+   UNION ALL SELECT unnest(:documents::text[]));
+
+-- name: changed
+-- Versions of which something else is said now about :moment than was known at :known: said since,
+-- or not any more. `valid`: by what was known, and still there.
+WITH other AS (
+  SELECT version_id FROM read.validity v
+   WHERE v.project = :project AND v.recorded_from > :known::timestamptz
+     AND (:moment::timestamptz IS NULL
+          OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+  UNION
+  SELECT version_id FROM read.validity_past v
+   WHERE v.project = :project AND v.recorded_until > :known AND v.recorded_from <= :known
+     AND (:moment IS NULL
+          OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+), judged AS (
+  SELECT o.version_id,
+         EXISTS (SELECT FROM read.known w
+                  WHERE w.version_id = o.version_id
+                    AND w.recorded_from <= :known AND (w.current OR w.recorded_until > :known)
+                    AND (:moment IS NULL OR w.valid_from <= :moment
+                         AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS valid,
+         EXISTS (SELECT FROM read.validity w
+                  WHERE w.version_id = o.version_id
+                    AND (:moment IS NULL OR w.valid_from <= :moment
+                         AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS now
+    FROM other o)
+SELECT version_id, valid FROM judged WHERE valid <> now
+   AND (NOT valid OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = judged.version_id));
+
+-- name: known_versions
+-- Versions that were valid at :moment by what was known at :known, and are still there.
+SELECT DISTINCT v.version_id FROM read.known v
+ WHERE v.project = :project AND v.recorded_from <= :known::timestamptz
+   AND (v.current OR v.recorded_until > :known)
+   AND (:moment::timestamptz IS NULL
+        OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+   AND EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id);
+
+-- name: refused_documents
+-- Documents of candidates that Postgres refused, and whether a version of them took another's place.
+SELECT DISTINCT v.document_id, l.document_id IS NOT NULL AS lined
+  FROM read.version v LEFT JOIN read.line l USING (document_id)
+ WHERE v.version_id = ANY (:version_ids::text[]);
 
 -- name: version
 -- Versions that an id names: a version, a document (all its versions), or bytes.

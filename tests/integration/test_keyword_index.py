@@ -78,7 +78,7 @@ async def ask(
 ) -> list[KeywordHit]:
     index = KeywordIndex(pool)
     query = query_terms(question)
-    return await index.search(project, generation, query, flt, limit=limit, mode=mode)
+    return await index.search([(project, generation)], query, flt, limit=limit, mode=mode)
 
 
 async def ids(pool: "Pool[Any]", question: str, flt: VectorFilter = NOW, **how: Any) -> list[str]:
@@ -240,7 +240,7 @@ async def test_questions_at_once_disturb_nothing(pool: "Pool[Any]") -> None:
     await put(pool, {f"c{i}": f"fine number{i % 7}" for i in range(200)})
     index = KeywordIndex(pool)
     asked = [
-        index.search("law", 1, query_terms(f"number{i % 7}"), NOW, limit=100) for i in range(40)
+        index.search([("law", 1)], query_terms(f"number{i % 7}"), NOW, limit=100) for i in range(40)
     ]
     answers = await asyncio.gather(*asked)
     assert all(
@@ -297,7 +297,7 @@ async def test_a_large_base_is_sampled_once_in_ten_minutes(pool: "Pool[Any]") ->
 
     async def known() -> Statistics:
         async with pool.acquire() as connection:
-            return await index.statistics(connection, "law", 1)
+            return await index.statistics(connection, [("law", 1)])
 
     first = await known()
     assert first.passages == SMALL + 1
@@ -313,9 +313,9 @@ async def test_a_large_base_is_sampled_once_in_ten_minutes(pool: "Pool[Any]") ->
 async def test_a_growing_small_base_is_counted_anew(pool: "Pool[Any]") -> None:
     index = KeywordIndex(pool)
     async with pool.acquire() as connection:
-        assert (await index.statistics(connection, "law", 1)).passages == 0
+        assert (await index.statistics(connection, [("law", 1)])).passages == 0
         await put(pool, {"a": "fine"})
-        assert (await index.statistics(connection, "law", 1)).passages == 1
+        assert (await index.statistics(connection, [("law", 1)])).passages == 1
 
 
 def test_the_rarest_terms_bring_passages() -> None:

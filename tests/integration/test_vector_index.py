@@ -40,6 +40,8 @@ from kernel.vectors.stub import QdrantStub
 
 DIM = 8
 BASE = "law__g1"
+NAMES: dict[UUID, str] = {}
+"""What a test calls the points that it made: a point itself holds no text."""
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ALL = VectorFilter(include_historical=True)
 
@@ -64,10 +66,11 @@ def point(
     language: str = "en",
     headings: tuple[str, ...] = (),
 ) -> Point:
+    id_ = point_id(version, name)
+    NAMES[id_] = name
     return Point(
-        point_id=point_id(version, name),
+        point_id=id_,
         vector=vector(*values or (1.0,)),
-        chunk_id=name,
         version_id=version,
         document_id=f"doc-{version}",
         project="law",
@@ -100,7 +103,7 @@ async def law(index: VectorIndex) -> VectorIndex:
 
 async def found(index: VectorIndex, flt: VectorFilter, limit: int = 100) -> list[str]:
     hits = await index.search(BASE, vector(1.0), flt, limit)
-    return [hit.chunk_id for hit in hits]
+    return [NAMES[hit.point_id] for hit in hits]
 
 
 async def test_the_most_similar_passage_comes_first(law: VectorIndex) -> None:
@@ -108,7 +111,7 @@ async def test_the_most_similar_passage_comes_first(law: VectorIndex) -> None:
         BASE, [point("far", 0.0, 1.0), point("near", 1.0, 0.1), point("mid", 1.0, 1.0)]
     )
     hits = await law.search(BASE, vector(1.0), at(1), 2)
-    assert [hit.chunk_id for hit in hits] == ["near", "mid"]
+    assert [NAMES[hit.point_id] for hit in hits] == ["near", "mid"]
     assert hits[0].point_id == point_id("v1", "near")
     assert hits[0].version_id == "v1"
     assert hits[1].score == pytest.approx(2**-0.5, abs=1e-5)
@@ -211,6 +214,33 @@ async def test_filters_work_inside_the_search(law: VectorIndex) -> None:
     assert await found(law, deep) == ["en"]
     assert await found(law, VectorFilter(as_of, documents=frozenset({"doc-v2"}))) == ["sr"]
     assert await found(law, VectorFilter(as_of, languages=frozenset({"bg"}))) == []
+
+
+async def test_only_named_versions_are_found_whatever_their_number(law: VectorIndex) -> None:
+    await law.upsert(BASE, [point(f"c{n}", version=f"v{n}") for n in range(300)])
+    for count in (0, 1, 299):
+        only = frozenset(f"v{n}" for n in range(count))
+        assert len(await found(law, VectorFilter(day(1), versions=only), 400)) == count
+    unknown = VectorFilter(day(1), versions=frozenset({"v7", "none"}))
+    assert await found(law, unknown) == ["c7"]
+    early = VectorFilter(START - timedelta(days=1), versions=frozenset({"v7"}))
+    assert await found(law, early) == []  # as_of holds as well
+    every = VectorFilter(include_historical=True, versions=frozenset({"v7"}))
+    assert await found(law, every) == ["c7"]
+
+
+async def test_a_version_can_pass_or_not_whatever_its_windows_say(law: VectorIndex) -> None:
+    over = point("over", version="v1", windows=((day(0), day(5)),))
+    now = point("now", version="v2", windows=((day(5), None),), language="de")
+    await law.upsert(BASE, [over, now, point("never", version="v3", windows=((day(90), None),))])
+    one, two = frozenset({"v1"}), frozenset({"v2"})
+    assert sorted(await found(law, VectorFilter(day(6), also=one))) == ["now", "over"]
+    assert await found(law, VectorFilter(day(6), also=one, without=two)) == ["over"]
+    assert await found(law, VectorFilter(day(6), also=one, without=one | two)) == []
+    german = frozenset({"de"})
+    assert await found(law, VectorFilter(day(6), also=one, languages=german)) == ["now"]
+    history = VectorFilter(include_historical=True, also=one, without=two)
+    assert sorted(await found(law, history)) == ["never", "over"]
 
 
 async def test_a_deleted_version_is_gone_and_the_rest_stays(law: VectorIndex) -> None:
@@ -331,6 +361,11 @@ async def test_all_engines_rank_alike(law: VectorIndex) -> None:
         question = dice.standard_normal(DIM).astype(np.float32)
         got = await law.search(BASE, question, at(moment), 20)
         expected = await reference.search(BASE, question, at(moment), 20)
+        some = frozenset(f"v{n}" for n in range(moment % 40))
+        lists = VectorFilter(day(moment), also=some, without=frozenset({"v1", "v9"}))
+        assert {h.point_id for h in await law.search(BASE, question, lists, 999)} == {
+            h.point_id for h in await reference.search(BASE, question, lists, 999)
+        }
         assert [h.point_id for h in got] == [h.point_id for h in expected]
         assert np.allclose([h.score for h in got], [h.score for h in expected], atol=1e-5)
 
@@ -448,10 +483,11 @@ async def test_all_engine_calls_run_in_one_thread(tmp_path: Path) -> None:
 async def test_text_of_headings_is_not_in_the_files(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.create(BASE, DIM)
-    await index.upsert(BASE, [point("a", headings=("Sonderbares Kapitel",))])
+    await index.upsert(BASE, [point("a:sonderbares-kapitel", headings=("Sonderbares Kapitel",))])
     await index.close()
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"Sonderbares" in content for content in files)
+    assert not any(b"sonderbares" in content for content in files)
 
 
 # -- the server
