@@ -6,7 +6,7 @@ is the live one is said by a row in Postgres, never by the engine. Engines: `Edg
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,6 +108,16 @@ class VectorHit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an engine stores of a passage beside its vector; `slots` as `payload.slots` makes them
+    of the spans of validity."""
+
+    point_id: UUID
+    version_id: str
+    slots: dict[str, int | None]
+
+
 class VectorIndex(Protocol):
     """A vector engine. Every method may raise `kernel.errors.Retry` when the engine is away."""
 
@@ -145,6 +155,10 @@ class VectorIndex(Protocol):
 
     async def ids(self, collection: str) -> list[UUID]:
         """All point ids, in ascending order; [] for an unknown collection."""
+        ...
+
+    def held(self, collection: str, version_id: str | None = None) -> AsyncIterator[list[Held]]:
+        """All points, or those of a version, some at a time; none for an unknown collection."""
         ...
 
     async def drop(self, collection: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from qdrant_edge import (
 from qdrant_edge import Point as EdgePoint
 
 from kernel.vectors import (
+    Held,
     IndexInUse,
     Point,
     UnknownCollection,
@@ -50,6 +51,7 @@ from kernel.vectors.payload import (
     Conditions,
     check_vector,
     conditions,
+    held,
     hit,
     payload,
     plain,
@@ -61,6 +63,7 @@ T = TypeVar("T")
 
 _SLICE = 64
 _FLUSH_EVERY = 4096
+_PAGE = 256
 _SHARD, _DIM = "shard", "dim"
 _UNFINISHED = "."  # a folder with this prefix is being made or removed
 
@@ -118,6 +121,16 @@ class EdgeIndex:
 
     async def ids(self, collection: str) -> list[UUID]:
         return await self._run(self._ids, checked_name(collection))
+
+    async def held(
+        self, collection: str, version_id: str | None = None
+    ) -> AsyncIterator[list[Held]]:
+        name, offset = checked_name(collection), None
+        while True:
+            page, offset = await self._run(self._held, name, version_id, offset)
+            yield page
+            if offset is None:
+                return
 
     async def drop(self, collection: str) -> None:
         await self._run(self._drop, checked_name(collection))
@@ -226,6 +239,22 @@ class EdgeIndex:
             if offset is None:
                 break
         return sorted(found)
+
+    def _held(
+        self, name: str, version_id: str | None, offset: Any
+    ) -> tuple[list[Held], Any]:
+        shard = self._shard(name)
+        if shard is None:
+            return [], None
+        request = ScrollRequest(
+            offset=offset,
+            limit=_PAGE,
+            filter=None if version_id is None else _version(version_id),
+            with_payload=["version", *INTEGERS],
+            with_vector=False,
+        )
+        records, following = shard.engine.scroll(request)
+        return [held(record.id, record.payload) for record in records], following
 
     def _drop(self, name: str) -> None:
         """Rename, then remove: a crash between leaves a name that the next start clears away."""

@@ -1,6 +1,6 @@
 """Exact search over arrays in memory: the reference that the engines are held against."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.vectors import (
+    Held,
     Point,
     UnknownCollection,
     VectorFilter,
@@ -22,6 +23,7 @@ from kernel.vectors.payload import (
     Condition,
     Conditions,
     conditions,
+    held,
     hit,
     payload,
     plain,
@@ -88,6 +90,12 @@ class MemoryIndex:
 
     async def ids(self, collection: str) -> list[UUID]:
         return sorted(self._of(collection).vectors)
+
+    async def held(
+        self, collection: str, version_id: str | None = None
+    ) -> AsyncIterator[list[Held]]:
+        found = [held(key, stored) for key, stored in self._of(collection).payloads.items()]
+        yield [h for h in found if version_id in (None, h.version_id)]
 
     async def drop(self, collection: str) -> None:
         self._collections.pop(checked_name(collection), None)

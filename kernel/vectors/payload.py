@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.vectors import Point, VectorFilter, VectorHit, Window, WrongDimension
+from kernel.vectors import Held, Point, VectorFilter, VectorHit, Window, WrongDimension
 
 SPANS = 4
 """Spans of validity that are kept apart; further ones are joined over the shortest gaps."""
@@ -67,6 +67,13 @@ def slots(windows: Iterable[Window]) -> dict[str, int | None]:
     for slot, (start, end) in enumerate(_joined(windows)):
         found |= {f"from_{slot}": start, f"until_{slot}": end}
     return found
+
+
+def held(id_: object, stored: dict[str, Any] | None) -> Held:
+    """What an engine holds of a point, from what it answered."""
+    fields = stored or {}
+    spans = {name: fields.get(name) for name in INTEGERS}
+    return Held(UUID(str(id_)), str(fields.get("version", "")), spans)
 
 
 def conditions(flt: VectorFilter) -> Conditions:

@@ -1,6 +1,6 @@
 """A Qdrant server (or cluster) by its REST API."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from kernel.errors import Retry
 from kernel.vectors import (
+    Held,
     Point,
     UnknownCollection,
     VectorFilter,
@@ -28,6 +29,7 @@ from kernel.vectors.payload import (
     Conditions,
     check_vector,
     conditions,
+    held,
     hit,
     payload,
     plain,
@@ -39,6 +41,7 @@ T = TypeVar("T")
 
 _BATCH = 256
 _PAGE = 10_000
+_HELD = 1_000
 
 
 class QdrantIndex:
@@ -136,6 +139,24 @@ class QdrantIndex:
             found += [UUID(str(record.id)) for record in records]
             if offset is None:
                 return sorted(found)
+
+    async def held(
+        self, collection: str, version_id: str | None = None
+    ) -> AsyncIterator[list[Held]]:
+        offset: Any = None
+        while True:
+            page = self._client.scroll(
+                self._name(collection),
+                scroll_filter=None if version_id is None else _version(version_id),
+                limit=_HELD,
+                offset=offset,
+                with_payload=["version", *INTEGERS],
+                with_vectors=False,
+            )
+            records, offset = await _call(page, 404) or ([], None)
+            yield [held(record.id, record.payload) for record in records]
+            if offset is None:
+                return
 
     async def drop(self, collection: str) -> None:
         self._dims.pop(collection, None)

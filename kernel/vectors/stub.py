@@ -166,7 +166,11 @@ def _count(stub: QdrantStub, name: str, body: Any) -> Any:
 def _scroll(stub: QdrantStub, name: str, body: Any) -> Any:
     asked = models.ScrollRequest.model_validate(body)
     records, following = stub.client.scroll(
-        name, limit=asked.limit or 10, offset=asked.offset, with_payload=False
+        name,
+        scroll_filter=asked.filter,
+        limit=asked.limit or 10,
+        offset=asked.offset,
+        with_payload=asked.with_payload or False,
     )
     return {"points": [_plain(r) for r in records], "next_page_offset": following}
 

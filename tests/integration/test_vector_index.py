@@ -21,6 +21,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from kernel.errors import Retry
 from kernel.vectors import (
+    Held,
     IndexInUse,
     Point,
     UnknownCollection,
@@ -34,7 +35,7 @@ from kernel.vectors import (
 )
 from kernel.vectors.edge import EdgeIndex
 from kernel.vectors.memory import MemoryIndex
-from kernel.vectors.payload import INTEGERS, KEYWORDS, SPANS
+from kernel.vectors.payload import INTEGERS, KEYWORDS, SPANS, slots
 from kernel.vectors.server import QdrantIndex
 from kernel.vectors.stub import QdrantStub
 
@@ -258,7 +259,30 @@ async def test_ids_and_count_are_exact(law: VectorIndex) -> None:
     assert await law.ids(BASE) == sorted(p.point_id for p in points)
 
 
+async def held(index: VectorIndex, version: str | None = None) -> list[Held]:
+    return [h async for page in index.held(BASE, version) for h in page]
+
+
+async def test_what_is_held_of_points_can_be_read_for_one_version_or_all(law: VectorIndex) -> None:
+    points = [point(f"c{i}", version=f"v{i % 2}") for i in range(700)]
+    await law.upsert(BASE, points)
+    assert sorted(h.point_id for h in await held(law)) == sorted(p.point_id for p in points)
+    ones = [p for p in points if p.version_id == "v1"]
+    mine = await held(law, "v1")
+    assert sorted(h.point_id for h in mine) == sorted(p.point_id for p in ones)
+    assert {h.version_id for h in mine} == {"v1"}
+    assert await held(law, "v9") == []
+
+
+async def test_what_is_held_are_the_spans_that_were_set_last(law: VectorIndex) -> None:
+    await law.upsert(BASE, [point("a"), point("b")])
+    windows = [(day(1), day(2)), (day(3), None)]
+    await law.set_validity(BASE, "v1", windows)
+    assert [h.slots for h in await held(law)] == [slots(windows), slots(windows)]
+
+
 async def test_an_unknown_collection_is_empty_to_readers(index: VectorIndex) -> None:
+    assert [h async for page in index.held("none__g1") for h in page] == []
     assert await index.search("none__g1", vector(1.0), ALL, 5) == []
     assert (await index.count("none__g1"), await index.ids("none__g1")) == (0, [])
     await index.set_validity("none__g1", "v1", [])
