@@ -1,49 +1,76 @@
 """Composition root of the indexer."""
 
-from fastapi import FastAPI
+from functools import partial
 
-from contracts.http import RebuildReply, RebuildRequest
+from fastapi import FastAPI, Request
+
+from contracts.events import Project
+from contracts.http import GenerationList, GenerationView, RebuildReply, RebuildRequest
+from kernel.errors import Refusal
 from kernel.language import detect
-from kernel.models import shared_embedder, shared_vectors
+from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service
-from kernel.web import create_api
+from kernel.vectors import collection_name
+from kernel.web import actor, create_api
 from services.indexer import handlers
 from services.indexer.chunker import Cut
 from services.indexer.index import Index
-from services.indexer.rebuild import rebuild
+from services.indexer.rebuild import rebuild, rollback, sweeping
 from services.indexer.settings import IndexerSettings
 
 
-def create_app(env: Env, index: Index) -> FastAPI:
-    """The HTTP surface: rebuilds."""
+def create_app(env: Env, index: Index, cut_options: Cut) -> FastAPI:
+    """The HTTP surface: rebuilds and generations."""
     app = create_api("indexer", api_key=env.settings.api_key.get_secret_value(), health=env.health)
 
     @app.post("/rebuild", response_model=RebuildReply)
-    async def post_rebuild(request: RebuildRequest) -> RebuildReply:
-        projects = [request.project] if request.project else await index.projects()
-        return RebuildReply(rebuilt=[await rebuild(index, project) for project in projects])
+    async def post_rebuild(body: RebuildRequest, request: Request) -> RebuildReply:
+        who = actor(request)
+        if body.rollback:
+            if body.project is None or body.recut:
+                raise Refusal("invalid-request", "a rollback is of one project, and cuts nothing")
+            back = await rollback(index, body.project, options=cut_options, actor=who)
+            return RebuildReply(rebuilt=[back])
+        projects = [body.project] if body.project else await index.projects()
+        return RebuildReply(
+            rebuilt=[
+                await rebuild(index, p, options=cut_options, actor=who, recut=body.recut)
+                for p in projects
+            ]
+        )
+
+    @app.get("/generations", response_model=GenerationList)
+    async def get_generations(project: Project | None = None) -> GenerationList:
+        return GenerationList(generations=await generations(index, project))
 
     return app
 
 
+async def generations(index: Index, project: str | None = None) -> list[GenerationView]:
+    """Those of a project, or of all."""
+    rows = [dict(r) async for r in index.sql.sizes(index.log.pool, project=project)]
+    held = [await index.vectors.count(collection_name(r["project"], r["generation"])) for r in rows]
+    return [GenerationView(**r, vectors=n) for r, n in zip(rows, held, strict=True)]
+
+
 async def build(env: Env) -> Service:
-    """The indexer, with the process's embedder and vector engine."""
+    """The indexer, with the process's embedders and vector engine."""
     settings = IndexerSettings()
-    embedder = await shared_embedder(env)
-    index = Index(env.log, env.blobs, embedder, await shared_vectors(env))
+    embedders = await shared_embedders(env)
+    index = Index(env.log, env.blobs, embedders, await shared_vectors(env))
     cut_options = Cut(
-        count_tokens=embedder.count_tokens,
+        count_tokens=embedders.default.count_tokens,
         detect=lambda text: detect(text).code,
-        limit=min(settings.chunk_tokens, embedder.max_tokens),
-        most=embedder.max_tokens,
+        limit=settings.chunk_tokens,
     )
     return Service(
         "indexer",
-        app=create_app(env, index),
+        app=create_app(env, index, cut_options),
         handlers=handlers,
         # The embedder takes turns in small batches: a short document passes a long one. With four
         # at once the whole line was slower (eval/RESULTS.md).
         concurrency=max(env.settings.concurrency, 2),
         deps={"log": env.log, "blobs": env.blobs, "index": index, "cut_options": cut_options},
         take_back=lambda event, _: handlers.take_back(event, index),
+        background=(partial(sweeping, index),),
     )

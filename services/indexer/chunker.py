@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
+from typing import Protocol
 
 from contracts.artifacts import Chunk, ChunkManifest, breadcrumb, embedded_text
 from contracts.events import Chunking
@@ -24,6 +25,15 @@ LONGEST_SLUG = 155
 NOT_IN_SLUG = re.compile(r"(?:[^\w§]|_)+")
 ENOUGH_TO_DETECT = 200
 """Characters from which a language detector is trusted."""
+
+
+class Reader(Protocol):
+    """The part of an embedder that matters to a cut."""
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    def count_tokens(self, text: str) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,16 @@ class Cut:
     def __post_init__(self) -> None:
         if self.limit < 16:
             raise ValueError("a passage needs room for 16 tokens")
+
+    def fitted(self, reader: Reader, chunking: Chunking) -> "Cut":
+        """The same for what `reader` is to embed, in a project that cuts by `chunking`."""
+        return replace(
+            self,
+            count_tokens=reader.count_tokens,
+            limit=min(self.limit, reader.max_tokens),
+            most=reader.max_tokens,
+            chunking=chunking,
+        )
 
 
 def cut(body: str, title: str, document_id: str, language: str, options: Cut) -> tuple[Chunk, ...]:

@@ -1,7 +1,6 @@
 """A cleared body becomes passages, passages become searchable, validity follows the versions."""
 
 import asyncio
-from dataclasses import replace
 
 import structlog
 
@@ -12,6 +11,7 @@ from contracts.events import (
     Event,
     Failed,
     Indexed,
+    IndexPurged,
     Reinstated,
     Released,
     ScanVerdict,
@@ -23,6 +23,7 @@ from kernel.errors import KbError, Refusal, Retry
 from kernel.log import Decided, Log
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
+from services.indexer.erase import purge
 from services.indexer.index import Index
 
 logger = structlog.get_logger()
@@ -47,14 +48,16 @@ async def on_scan_verdict(
         return []
     if event.subject != "converted":
         return []
-    return await _chunk(event, blobs, log, cut_options)
+    return await _chunk(event, blobs, log, cut_options, index)
 
 
-async def on_released(event: Released, *, blobs: Blobs, log: Log, cut_options: Cut) -> list[Event]:
+async def on_released(
+    event: Released, *, blobs: Blobs, log: Log, cut_options: Cut, index: Index
+) -> list[Event]:
     """`Chunked` for a body that a person released."""
     if event.subject != "converted":
         return []
-    return await _chunk(event, blobs, log, cut_options)
+    return await _chunk(event, blobs, log, cut_options, index)
 
 
 async def _withdraw(event: ScanVerdict, event_log: Log, index: Index) -> None:
@@ -72,7 +75,7 @@ async def _withdraw(event: ScanVerdict, event_log: Log, index: Index) -> None:
 
 
 async def _chunk(
-    event: ScanVerdict | Released, blobs: Blobs, log: Log, options: Cut
+    event: ScanVerdict | Released, blobs: Blobs, log: Log, options: Cut, index: Index
 ) -> list[Event]:
     body_sha256, meta_sha256 = event.text_sha256, event.meta_sha256 or ""
     texts = await texts_of_version(log, event)
@@ -82,7 +85,8 @@ async def _chunk(
         body, meta = await _stored(body_sha256, meta_sha256, blobs)
     except Refusal as refusal:
         return [_failed(event, refusal.code, refusal.reason)]
-    options = replace(options, chunking=(await project_settings(log, event.project)).chunking)
+    chunking = (await project_settings(log, event.project)).chunking
+    options = options.fitted(await index.embedder(await index.live(event.project)), chunking)
     chunks = await asyncio.to_thread(
         cut, body, meta.title, event.document_id, meta.language, options
     )
@@ -124,7 +128,7 @@ async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) ->
         body_sha256=event.body_sha256,
         chunks_sha256=event.chunks_sha256,
         chunk_count=event.chunk_count,
-        embedder=index.embedder.model_id,
+        embedder=written.embedder,
         embedded=written.embedded,
         reused=written.reused,
     )
@@ -143,16 +147,18 @@ async def on_reinstated(event: Reinstated, *, index: Index) -> list[Event]:
     return []
 
 
-async def on_erased(event: Erased, *, index: Index) -> list[Event]:
-    """The version leaves both indexes, in every generation."""
-    await index.erase(event.project, event.version_id)
-    return []
+async def on_erased(event: Erased, *, index: Index) -> list[IndexPurged]:
+    """`IndexPurged`: the version left both indexes, in every generation, and the vector cache."""
+    return [await purge(event, index)]
 
 
 async def take_back(event: Event, index: Index) -> None:
-    """An attempt was cancelled: passages that it may have written are not left in the index."""
+    """An attempt was cancelled: passages that it may have written are not left in the index, and of
+    one that was erased not even vectors in the cache."""
     if isinstance(event, Chunked):
-        await index.restore(event)
+        texts = await index.restore(event)
+        if not texts.live:
+            await purge(event, index)
 
 
 def _refused(texts: Texts, body_sha256: str, meta_sha256: str) -> bool:

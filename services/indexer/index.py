@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,19 +17,24 @@ from kernel.blobs import Blobs, sha256
 from kernel.cache import EmbeddingCache
 from kernel.clearance import Texts
 from kernel.db import queries
-from kernel.embedder import Embedder
-from kernel.errors import KbError
+from kernel.embedder import Embedder, Embedders, UnknownEmbedder
+from kernel.errors import KbError, Retry
 from kernel.keywords import analyse, tsvector
 from kernel.log import Log
+from kernel.projects import project_settings
 from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
+from services.indexer.chunker import CHUNKERS
 
 Vectors = NDArray[np.float32]
+Span = tuple[datetime, datetime | None]
 SLICE = 64
 """Passages that are embedded before their vectors are put into the cache."""
 WRITTEN = 1024
 """Passages that are written together."""
 SAME = 0.99
 """Cosine above which two vectors are of one text, rounding of the engine allowed for."""
+WRITERS = 3
+"""Writers at once: each holds a connection and needs another to read, and a rebuild wants three."""
 
 
 class WrongBytes(KbError):
@@ -39,25 +44,47 @@ class WrongBytes(KbError):
 
 @dataclass(frozen=True)
 class Generation:
-    """One state of a project's index, and the model of its vectors."""
+    """One state of a project's index; `embedder`: the model of its vectors, `chunker`: how it was
+    cut, None: nobody knows."""
 
     project: str
     number: int
     embedder: str
     dim: int
+    chunker: str | None = None
+    state: str = field(default="live", compare=False)
 
     @property
     def collection(self) -> str:
         """Name in the vector engine."""
         return collection_name(self.project, self.number)
 
+    @property
+    def key(self) -> dict[str, Any]:
+        """What names it in SQL."""
+        return {"project": self.project, "generation": self.number}
+
 
 @dataclass(frozen=True)
 class Written:
-    """How many passages a write embedded, and how many vectors it found in the cache."""
+    """By which model, how many passages a write embedded, and how many vectors were known."""
 
+    embedder: str
     embedded: int
     reused: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """The windows of a document's versions, and the log position of the event that set them."""
+
+    windows: tuple[Window, ...] = ()
+    at: int = 0
+
+    def spans(self, version_id: str) -> tuple[Span, ...]:
+        """Those of one version."""
+        mine = (w for w in self.windows if w.version_id == version_id)
+        return tuple((w.valid_from, w.valid_until) for w in mine)
 
 
 @dataclass(frozen=True)
@@ -68,8 +95,8 @@ class Passages:
     manifest: ChunkManifest
     body: bytes
     vectors: Vectors
-    windows: tuple[Window, ...]
     valid_from: datetime
+    written: Written
 
     def ids(self) -> set[UUID]:
         """Of all points."""
@@ -89,15 +116,13 @@ class Part:
     first: int
     chunks: Sequence[Chunk]
 
-    def points(self) -> list[Point]:
-        """What the vector engine stores."""
+    def points(self, spans: tuple[Span, ...]) -> list[Point]:
+        """What the vector engine stores of a version with these windows."""
         event, valid_from = self.passages.event, self.passages.valid_from
-        spans = tuple((w.valid_from, w.valid_until) for w in self.passages.windows)
         return [
             Point(
                 point_id=point_id(event.version_id, chunk.chunk_id),
                 vector=self.passages.vectors[number],
-                chunk_id=chunk.chunk_id,
                 version_id=event.version_id,
                 document_id=event.document_id,
                 project=event.project,
@@ -151,63 +176,97 @@ class Index:
         self,
         event_log: Log,
         blobs: Blobs,
-        embedder: Embedder,
+        embedders: Embedder | Embedders,
         vectors: VectorIndex,
     ) -> None:
-        self.embedder = embedder
+        self.embedders = embedders if isinstance(embedders, Embedders) else Embedders(embedders)
         self.vectors = vectors
         self.log = event_log
-        self._blobs = blobs
+        self.blobs = blobs
         self._cache = EmbeddingCache(event_log.pool)
+        self._writers = asyncio.Semaphore(WRITERS)
+        self.rebuilding: set[str] = set()
+        """Projects whose rebuild runs in this process, or waits for another one."""
+        self.one_rebuild = asyncio.Lock()
         self.sql = queries("services.indexer", "store")
 
-    async def write(self, event: Chunked, valid_from: datetime) -> Written:
+    async def write(self, event: Chunked, valid_from: datetime, *, anew: bool = False) -> Written:
         """Put a version's passages into the live generation of its project, vectors first.
+
+        Nothing is embedded or written if they are there already, unless `anew`.
 
         Raises:
             WrongBytes: a chunk does not match its body.
+            EmbedderChanged: the generation holds vectors of a model that is not at hand.
         """
-        generation = await self.live(event.project)
-        passages, written = await self.passages(event, valid_from)
+        ready: Passages | None = None
         while True:
-            async with self.writing(event.project) as connection:
+            async with self.writing(event.project, event.document_id) as connection:
                 now = await self._live(connection, event.project)
-                if now == generation:
-                    await self.put(connection, generation, passages)
-                    return written
+                if now is not None:
+                    if not anew and await self.holds(connection, now, event):
+                        return Written(now.embedder, 0, event.chunk_count)
+                    if ready is not None and ready.written.embedder == now.embedder:
+                        await self.put(connection, now, ready)
+                        return ready.written
             generation = now or await self.live(event.project)
+            ready = await self.passages(event, valid_from, await self.embedder(generation))
 
-    async def passages(self, event: Chunked, valid_from: datetime) -> tuple[Passages, Written]:
+    async def embedder(self, generation: Generation) -> Embedder:
+        """The model of its vectors.
+
+        Raises:
+            EmbedderChanged: this process has no such model.
+        """
+        try:
+            return await self.embedders.of(generation.embedder)
+        except UnknownEmbedder as error:
+            raise EmbedderChanged(f"{generation.project}: {error}", after=30) from error
+
+    async def passages(self, event: Chunked, valid_from: datetime, embedder: Embedder) -> Passages:
         """Read a version's passages from the blobs, and embed what no cache has.
 
         Raises:
             WrongBytes: the store has other bytes than those that the event names, or a manifest of
                 another body.
         """
-        manifest = ChunkManifest.model_validate_json(await self._blob(event.chunks_sha256))
-        body = await self._blob(event.body_sha256)
-        if manifest.body_sha256 != event.body_sha256:
+        made = ChunkManifest.model_validate_json(await self.blob(event.chunks_sha256))
+        body = await self.blob(event.body_sha256)
+        if made.body_sha256 != event.body_sha256:
             raise WrongBytes(f"{event.chunks_sha256[:12]} is about another body")
-        vectors, written = await self._embed(manifest, body)
-        windows = await self._windows(event.document_id)
-        mine = tuple(w for w in windows if w.version_id == event.version_id)
-        return Passages(event, manifest, body, vectors, mine, valid_from), written
+        vectors, written = await self._embed(event.version_id, made, body, embedder)
+        return Passages(event, made, body, vectors, valid_from, written)
+
+    async def holds(self, connection: Any, generation: Generation, event: Chunked) -> bool:
+        """Does a generation hold exactly this cut of the version?"""
+        held = await self.sql.placed(connection, **generation.key, version_id=event.version_id)
+        return bool(held == event.chunks_sha256)
 
     async def put(self, connection: Any, generation: Generation, passages: Passages) -> None:
-        """Write passages into a generation; the version's earlier rows there are replaced."""
-        version = {
-            "project": generation.project,
-            "generation": generation.number,
-            "version_id": passages.event.version_id,
-        }
+        """Write passages into a generation, under the lock of `writing` on their document; the
+        version's earlier rows there are replaced."""
+        event = passages.event
+        version = generation.key | {"version_id": event.version_id}
+        line = await self.line(event.document_id)
+        if await self.sql.placed(connection, **version):
+            await self.sql.unsettle(self.log.pool, **version)  # vectors change before the rows do
         old = {r["point_id"] async for r in self.sql.points_of(connection, **version)}
         if old - passages.ids():  # another cut: points of the last one would stay
-            await self.vectors.delete_version(generation.collection, passages.event.version_id)
+            await self.vectors.delete_version(generation.collection, event.version_id)
         await self.sql.drop_version_in(connection, **version)
         for part in passages.parts():
             rows = await asyncio.to_thread(part.rows, generation.number)
-            await self.vectors.upsert(generation.collection, part.points())
+            points = part.points(line.spans(event.version_id))
+            await self.vectors.upsert(generation.collection, points)
             await self.sql.put_chunks(connection, rows)
+        await self.sql.place(
+            connection,
+            **version,
+            document_id=event.document_id,
+            chunks_sha256=event.chunks_sha256,
+            passages=len(passages.manifest.chunks),
+            windows_at=line.at,
+        )
 
     async def restore(self, event: Event) -> Texts:
         """Make the index say of a version what the log says: an attempt at it wrote passages and
@@ -218,151 +277,175 @@ class Index:
         if cut := texts.searchable:
             received = await self.log.received(event)
             await self.write(cut, received.valid_from)
+            await self._leave_standby(event)
         else:
-            await self.erase(event.project, event.version_id)
+            await self.erase(event.project, event.document_id, event.version_id)
         return texts
 
     async def revalidate(self, project: str, document_id: str) -> None:
         """Give the points of all versions of a document the windows that the log says."""
-        async with self.writing(project) as connection:
-            await self.respan(await self.kept(connection, project), document_id)
+        async with self.writing(project, document_id) as connection:
+            await self.respan(connection, await self.kept(connection, project), document_id)
 
-    async def respan(self, generations: Iterable[Generation], document_id: str) -> None:
+    async def respan(
+        self, connection: Any, generations: Iterable[Generation], document_id: str
+    ) -> Line:
         """As `revalidate`, in given generations, under a lock that the caller holds."""
-        windows = await self._windows(document_id)
-        spans: dict[str, list[tuple[datetime, datetime | None]]] = {}
-        for w in windows:
-            spans.setdefault(w.version_id, []).append((w.valid_from, w.valid_until))
+        line = await self.line(document_id)
         for generation in generations:
-            for version_id, of_version in spans.items():
-                await self.vectors.set_validity(generation.collection, version_id, of_version)
+            for version_id in dict.fromkeys(w.version_id for w in line.windows):
+                spans = line.spans(version_id)
+                await self.vectors.set_validity(generation.collection, version_id, spans)
+            await self.sql.span(
+                connection, **generation.key, document_id=document_id, windows_at=line.at
+            )
+        return line
 
-    async def forget(self, connection: Any, generation: Generation, version_id: str) -> None:
-        """Remove a version from one generation."""
+    async def forget(self, connection: Any, generation: Generation, version_id: str) -> int:
+        """Remove a version from one generation; returns how many passages it had there."""
         await self.vectors.delete_version(generation.collection, version_id)
-        await self.sql.drop_version_in(
-            connection,
-            project=generation.project,
-            generation=generation.number,
-            version_id=version_id,
-        )
+        version = generation.key | {"version_id": version_id}
+        await self.sql.displace(connection, **version)
+        gone = await self.sql.drop_version_in(connection, **version)
+        return int(gone.rpartition(" ")[2])
 
     async def finds(self, generation: Generation, text: str) -> bool:
         """Is a passage with the vector of `text` the first hit for it?"""
-        known = await self._cache.get(self.embedder.model_id, [text])
+        known, _ = await self._known([text], await self.embedder(generation))
         flt = VectorFilter(include_historical=True)
         hits = await self.vectors.search(generation.collection, known[text], flt, 1)
         return bool(hits) and hits[0].score > SAME
 
-    async def left_over(self, connection: Any, project: str) -> AsyncIterator[Generation]:
-        """Generations that are neither live nor of use: a crash left them."""
-        async for r in self.sql.left_over(connection, project=project):
-            yield Generation(project, r["generation"], r["embedder"], r["dim"])
-
-    async def erase(self, project: str, version_id: str) -> None:
-        """Remove a version from every generation that is kept."""
-        async with self.writing(project) as connection:
-            for generation in await self.kept(connection, project):
-                await self.vectors.delete_version(generation.collection, version_id)
-            await self.sql.drop_version(connection, project=project, version_id=version_id)
+    async def erase(self, project: str, document_id: str, version_id: str) -> None:
+        """Remove a version from every generation that is there."""
+        async with self.writing(project, document_id) as connection:
+            for generation in await self.kept(connection, project, standby=True):
+                await self.forget(connection, generation, version_id)
 
     async def live(self, project: str) -> Generation:
-        """The generation that queries read; the first is made when it is asked for.
+        """The generation that queries read; the first is made when it is asked for."""
+        return await self._live(self.log.pool, project) or await self._first(project)
 
-        Raises:
-            EmbedderChanged: it holds another model's vectors; `kb rebuild` makes a new one.
-        """
-        found = await self._live(self.log.pool, project)
-        if found is None:
-            found = await self._first(project)
-        if found.embedder != self.embedder.model_id:
-            raise EmbedderChanged(
-                f"{project} holds vectors of {found.embedder}, the embedder is now "
-                f"{self.embedder.model_id}: run kb rebuild --project {project}"
-            )
-        return found
-
-    async def new_generation(self, connection: Any, project: str, state: str) -> Generation:
+    async def new_generation(
+        self, connection: Any, project: str, state: str, embedder: Embedder, chunker: str
+    ) -> Generation:
         """The next generation, its collection made."""
+        model, dim = embedder.model_id, embedder.dim
         number = await self.sql.add_generation(
-            connection, project=project, embedder=self.embedder.model_id, dim=self.embedder.dim,
-            state=state,
-        )  # fmt: skip
-        generation = Generation(project, number, self.embedder.model_id, self.embedder.dim)
+            connection, project=project, embedder=model, dim=dim, state=state, chunker=chunker
+        )
+        generation = Generation(project, number, model, dim, chunker, state)
         await self.vectors.drop(generation.collection)  # left by a crash before its row was there
         await self.vectors.create(generation.collection, generation.dim)
         return generation
 
-    async def kept(self, connection: Any, project: str) -> list[Generation]:
-        """Generations that are live or being built."""
-        rows = self.sql.generations(connection, project=project)
-        return [Generation(project, r["generation"], r["embedder"], r["dim"]) async for r in rows]
+    async def kept(
+        self, connection: Any, project: str, *, standby: bool = False
+    ) -> list[Generation]:
+        """Generations that are live or being built, and with `standby` the one before: it gets no
+        writes, but what must not be found any more leaves it as well."""
+        states = ["building", "live", *(["standby"] if standby else [])]
+        return await self.generations(connection, project, states)
+
+    async def generations(
+        self, connection: Any, project: str, states: Sequence[str]
+    ) -> list[Generation]:
+        """Those in one of the states, oldest first."""
+        rows = self.sql.generations(connection, project=project, states=list(states))
+        return [_generation(r) async for r in rows]
 
     async def projects(self) -> list[str]:
         """Projects that have an index."""
         return [r["project"] async for r in self.sql.projects(self.log.pool)]
 
     @asynccontextmanager
-    async def writing(self, project: str) -> AsyncIterator[Any]:
-        """A transaction among other writers of the project; no switch of generations meanwhile."""
-        async with self.log.pool.acquire() as connection, connection.transaction():
+    async def writing(self, project: str, document_id: str) -> AsyncIterator[Any]:
+        """A transaction among other writers of the project, alone at the document; no switch of
+        generations meanwhile."""
+        async with self._writers, self.log.pool.acquire() as connection, connection.transaction():
             await self.sql.share_project(connection, project=project)
+            await self.sql.own_document(connection, document_id=document_id)
             yield connection
 
+    async def line(self, document_id: str) -> Line:
+        """The line of a document's versions, as the log last said it."""
+        for envelope in reversed(await self.log.stream(f"document-{document_id}")):
+            event = envelope.event()
+            if isinstance(event, Superseded | Reinstated):
+                return Line(event.windows, envelope.position)
+        return Line()
+
+    async def blob(self, name: str) -> bytes:
+        """The bytes of a blob.
+
+        Raises:
+            WrongBytes: they changed in the store.
+        """
+        data = await self.blobs.get(name)
+        if sha256(data) != name:
+            raise WrongBytes(f"the bytes of {name[:12]} changed in the store")
+        return data
+
+    async def _leave_standby(self, event: Event) -> None:
+        """A text of a version was taken back, and another stays: which one a standby holds is not
+        looked at, a rollback writes the right one again."""
+        async with self.writing(event.project, event.document_id) as connection:
+            for generation in await self.generations(connection, event.project, ["standby"]):
+                await self.forget(connection, generation, event.version_id)
+
     async def _first(self, project: str) -> Generation:
+        settings = await project_settings(self.log, project)
+        embedder = await self.embedders.named(settings.embedder)
         async with self.log.pool.acquire() as connection, connection.transaction():
             await self.sql.own_project(connection, project=project)
             found = await self._live(connection, project)
             if found is None:
-                found = await self.new_generation(connection, project, "live")
+                chunker = CHUNKERS[settings.chunking]
+                found = await self.new_generation(connection, project, "live", embedder, chunker)
                 await self.sql.activate(connection, project=project, generation=found.number)
             return found
 
     async def _live(self, connection: Any, project: str) -> Generation | None:
         row = await self.sql.live(connection, project=project)
-        return row and Generation(project, row["generation"], row["embedder"], row["dim"])
+        return None if row is None else _generation(row)
 
-    async def _windows(self, document_id: str) -> tuple[Window, ...]:
-        """The line of a document's versions, as the log last said it."""
-        for envelope in reversed(await self.log.stream(f"document-{document_id}")):
-            event = envelope.event()
-            if isinstance(event, Superseded | Reinstated):
-                return event.windows
-        return ()
-
-    async def _blob(self, name: str) -> bytes:
-        data = await self._blobs.get(name)
-        if sha256(data) != name:
-            raise WrongBytes(f"the bytes of {name[:12]} changed in the store")
-        return data
-
-    async def _embed(self, manifest: ChunkManifest, body: bytes) -> tuple[Vectors, Written]:
+    async def _embed(
+        self, version_id: str, made: ChunkManifest, body: bytes, embedder: Embedder
+    ) -> tuple[Vectors, Written]:
         """Vectors of all passages, of shape (passages, dim)."""
-        chunks, embedded = manifest.chunks, 0
-        vectors = np.empty((len(chunks), self.embedder.dim), np.float32)
+        chunks, embedded = made.chunks, 0
+        vectors = np.empty((len(chunks), embedder.dim), np.float32)
         for first in range(0, len(chunks), WRITTEN):
             part = chunks[first : first + WRITTEN]
-            texts = texts_of(manifest.title, body, part)
-            known, new = await self._known(texts)
+            texts = texts_of(made.title, body, part)
+            known, new = await self._known(texts, embedder, version_id)
             vectors[first : first + len(part)] = np.stack([known[text] for text in texts])
             embedded += new
-        return vectors, Written(embedded, len(chunks) - embedded)
+        return vectors, Written(embedder.model_id, embedded, len(chunks) - embedded)
 
-    async def _known(self, texts: Sequence[str]) -> tuple[dict[str, NDArray[np.float32]], int]:
+    async def _known(
+        self, texts: Sequence[str], embedder: Embedder, version_id: str | None = None
+    ) -> tuple[dict[str, NDArray[np.float32]], int]:
         """Vectors by text, and how many of them are new."""
-        model = self.embedder.model_id
+        model = embedder.model_id
         known = await self._cache.get(model, texts)
         new = list(dict.fromkeys(t for t in texts if t not in known))
         for start in range(0, len(new), SLICE):  # what is embedded is kept, whatever happens next
             texts_now = new[start : start + SLICE]
-            vectors = await self.embedder.embed_documents(texts_now)
-            await self._cache.put(model, texts_now, vectors)
+            vectors = await embedder.embed_documents(texts_now)
+            await self._cache.put(model, texts_now, vectors, version_id)
             known |= dict(zip(texts_now, vectors, strict=True))
         return known, len(new)
 
 
-class EmbedderChanged(KbError):
-    """The live generation was made by another model."""
+def _generation(row: Any) -> Generation:
+    return Generation(
+        row["project"], row["generation"], row["embedder"], row["dim"], row["chunker"], row["state"]
+    )
+
+
+class EmbedderChanged(Retry):
+    """A generation was made by a model that this process does not have; documents wait."""
 
 
 def texts_of(title: str, body: bytes, chunks: Sequence[Chunk]) -> list[str]:
@@ -380,12 +463,12 @@ def slices(body: bytes, chunks: Iterable[Chunk]) -> list[str]:
         WrongBytes: a range is outside the body, or cuts a character.
     """
     passages = []
-    for chunk in chunks:
+    for number, chunk in enumerate(chunks, 1):
         passage = body[chunk.byte_start : chunk.byte_end]
         if len(passage) != chunk.byte_end - chunk.byte_start:
-            raise WrongBytes(f"{chunk.chunk_id} ends after its body")
+            raise WrongBytes(f"passage {number} ends after its body")
         try:
             passages.append(passage.decode())
         except UnicodeDecodeError as error:
-            raise WrongBytes(f"{chunk.chunk_id} cuts a character") from error
+            raise WrongBytes(f"passage {number} cuts a character") from error
     return passages

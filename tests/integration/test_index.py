@@ -417,7 +417,7 @@ async def test_while_another_text_of_the_version_is_written_it_is_looked_again(
     with pytest.raises(Retry):
         await on_scan_verdict(verdict, cut_options=world.cut, index=world.index, **world.deps)
     (late,) = await on_chunked(newer, index=world.index, **world.deps)
-    await world.index.erase("default", newer.version_id)  # the worst moment
+    await world.index.erase("default", newer.document_id, newer.version_id)  # the worst moment
     await world.log.append([first(late)])
     await on_scan_verdict(verdict, cut_options=world.cut, index=world.index, **world.deps)
     assert len(await world.rows()) == await world.points() == newer.chunk_count
@@ -481,7 +481,7 @@ async def test_a_rebuild_gives_the_same_passages_and_runs_no_model(world: World)
     assert [r | {"generation": 2} for r in before] == after
     assert (rebuilt.generation, rebuilt.versions, rebuilt.passages) == (2, 3, 9)
     assert world.embedder.embedded == embedded
-    assert await world.vectors.collections() == ["default__g2"]
+    assert await world.vectors.collections() == ["default__g1", "default__g2"]
 
 
 async def test_a_rebuild_restores_what_was_lost(world: World) -> None:
@@ -546,10 +546,12 @@ async def test_a_generation_that_is_wrong_is_dropped_and_the_old_one_stays(world
 async def test_what_a_dead_rebuild_left_is_cleared_by_the_next(world: World) -> None:
     await world.indexed("a.md")
     async with world.log.pool.acquire() as connection:
-        await world.index.new_generation(connection, "default", "building")
+        await world.index.new_generation(
+            connection, "default", "building", world.embedder, "headings-4"
+        )
     rebuilt = await rebuild(world.index, "default")
     assert rebuilt.generation == 3
-    assert await world.vectors.collections() == ["default__g3"]
+    assert await world.vectors.collections() == ["default__g1", "default__g3"]
 
 
 async def test_two_rebuilds_of_a_project_at_once_are_refused(world: World) -> None:
