@@ -331,17 +331,35 @@ def rebuild(
     data: Data = DATA,
     project: Project = "default",
     all_projects: Annotated[bool, typer.Option("--all-projects")] = False,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Bring back the generation that stands by.")
+    ] = False,
+    recut: Annotated[bool, typer.Option("--recut", help="Cut every body anew.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Only show the generations.")] = False,
     json_: Json = False,
 ) -> None:
-    """Make the projections anew from the log and the caches; searches go on meanwhile."""
+    """Make the projections anew from the log and the caches; searches go on meanwhile.
+
+    Where the project's chunking or embedder was changed, this is what changes the index to it.
+    """
     import httpx
 
     from cli import show
-    from contracts.http import RebuildReply
+    from contracts.http import GenerationList, RebuildReply
 
+    if list_:
+        reply = _call(
+            data, "GET", "/generations", params={} if all_projects else {"project": project}
+        )
+        listed = GenerationList.model_validate_json(reply.content)
+        raw(reply.content) if json_ else show.generations(listed)
+        return
+    if rollback and (all_projects or recut):
+        raise typer.BadParameter("--rollback is of one project, and cuts nothing")
     if all_projects:
         _call(data, "POST", "/projections/read/rebuild", timeout=httpx.Timeout(None, connect=5))
-    body = {"project": None if all_projects else project}
+    body: dict[str, Any] = {"project": None if all_projects else project}
+    body |= {name: True for name, on in (("rollback", rollback), ("recut", recut)) if on}
     reply = _call(data, "POST", "/rebuild", json=body, timeout=httpx.Timeout(None, connect=5))
     raw(reply.content) if json_ else show.rebuilt(RebuildReply.model_validate_json(reply.content))
 

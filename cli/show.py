@@ -10,6 +10,7 @@ from contracts.events import EVENTS
 from contracts.http import (
     DocumentPage,
     DocumentView,
+    GenerationList,
     Hit,
     JobPage,
     JobView,
@@ -233,6 +234,17 @@ def ranges(numbers: list[int]) -> str:
         else:
             spans.append((n, n))
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
+def generations(reply: GenerationList) -> None:
+    """One line a generation; `*` is the one that queries read."""
+    for g in reply.generations:
+        mark = "*" if g.state == "live" else " "
+        out(
+            f"{mark} {g.project} {g.generation:<3} {g.state:<8} since {g.since:%Y-%m-%d %H:%M}"
+            f"  {g.versions} versions, {g.passages} passages, {g.vectors} vectors"
+            f"  {clean(g.embedder, one_line=True)}  {g.chunker or 'unknown'}"
+        )
 
 
 def rebuilt(reply: RebuildReply) -> None:

@@ -133,7 +133,11 @@ ROUTES: tuple[Route, ...] = (
           ErasePlan, EraseRequest),
     Route("GET", "/erasures/{id}", "ingest", "admin",
           "The receipt of an erasure, or of all of a document: what was removed where", Erasure),
-    Route("POST", "/rebuild", "indexer", "admin", "Build the indexes again from the log"),
+    Route("POST", "/rebuild", "indexer", "admin",
+          "Build the indexes again from the log, or bring back the generation before",
+          RebuildReply, RebuildRequest),
+    Route("GET", "/generations", "indexer", "viewer", "The generations of the indexes",
+          GenerationList, query=("project",)),
     Route("POST", "/projections/read/rebuild", "search", "admin",
           "Fold documents, versions and jobs anew from the log"),
 )  # fmt: skip

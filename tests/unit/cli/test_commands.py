@@ -326,6 +326,29 @@ def test_rebuild_names_a_project_or_all(
     assert folded == ([] if project else ["/projections/read/rebuild"])
 
 
+def test_a_rollback_is_of_one_project(door: Door, kb: Kb) -> None:
+    kb("rebuild", "--rollback", "--project", "p", "--json")
+    method, path, body = door.seen[-1]
+    assert (method, path, json.loads(body)) == (
+        "POST", "/rebuild", {"project": "p", "rollback": True},
+    )  # fmt: skip
+    assert kb("rebuild", "--rollback", "--all-projects").code == 2
+
+
+def test_the_generations_of_a_project_are_shown(door: Door, kb: Kb) -> None:
+    view = {
+        "project": "p", "generation": 2, "state": "live", "embedder": "m", "dim": 3,
+        "chunker": "headings-4", "versions": 1, "passages": 7, "vectors": 7,
+        "created_at": "2026-11-30T10:00:00Z", "since": "2026-11-30T10:05:00Z",
+    }  # fmt: skip
+    older = view | {"generation": 1, "state": "standby", "chunker": None}
+    door.replies["/generations"] = {"generations": [older, view]}
+    done = kb("rebuild", "--list", "--project", "p")
+    assert door.seen == [("GET", "/generations", {"project": "p"})]
+    assert [line[0] for line in done.out.splitlines()] == [" ", "*"]
+    assert "7 passages" in done.out and "2026-11-30 10:05" in done.out
+
+
 # -- events ------------------------------------------------------------------------------------
 
 
