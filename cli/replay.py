@@ -217,6 +217,7 @@ class _Replay:
             self._reached = await self._target.open()
             if resume and self._reached.events:
                 await self._check_begin()
+            await self._target.go_on()
             self._last = self._reached.position
             await self._all()
         finally:

@@ -20,6 +20,8 @@ from kernel.provision import OUTSIDE_REPLAYS
 BLOCK = 1024 * 1024
 SUBJECT_BYTES = 255
 """Of a subject, at most."""
+_BEGIN = b'{"specversion": '
+"""So begins the line of an event."""
 _TOKEN = re.compile(r"[^\s.*>\x00-\x1f\x7f]+\Z")
 
 
@@ -41,7 +43,10 @@ class Target(Protocol):
     label: str
 
     async def open(self) -> Reached:
-        """Begin, or go on where an earlier replay broke off."""
+        """Find out how far an earlier replay came; nothing is changed yet."""
+
+    async def go_on(self) -> None:
+        """What is there is the begin of this replay."""
 
     async def take(self, lines: bytes, last: int) -> None:
         """One or more lines; the last one is the event at position `last`."""
@@ -58,6 +63,9 @@ class Output:
     async def open(self) -> Reached:
         """Nothing was there before."""
         return NOWHERE
+
+    async def go_on(self) -> None:
+        """Nothing to do."""
 
     async def take(self, lines: bytes, last: int) -> None:
         """Write them.
@@ -88,6 +96,7 @@ class File:
         self._path, self._resume = path, resume
         self._fd = -1
         self._whole = 0
+        self._end = 0
         self._regular = True
 
     async def open(self) -> Reached:
@@ -115,6 +124,13 @@ class File:
             raise self._failed(error) from error
         return self._reached()
 
+    async def go_on(self) -> None:
+        """Cut a torn line off."""
+        if self._regular:
+            self._end = self._whole
+            os.ftruncate(self._fd, self._end)
+            os.lseek(self._fd, self._end, os.SEEK_SET)
+
     async def take(self, lines: bytes, last: int) -> None:
         """Append them.
 
@@ -127,7 +143,7 @@ class File:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError as error:
             raise self._failed(error) from error
-        self._whole += len(lines)
+        self._end += len(lines)
 
     async def close(self) -> None:
         """A line that is not whole is cut off, and the disk has the rest."""
@@ -135,7 +151,7 @@ class File:
             return
         try:
             if self._regular:
-                os.ftruncate(self._fd, self._whole)
+                os.ftruncate(self._fd, self._end)
                 os.fsync(self._fd)
             os.close(self._fd)
         except OSError as error:
@@ -151,16 +167,19 @@ class File:
             if (at := block.rfind(b"\n")) >= 0:
                 end = size + at + 1
             size += len(block)
-        self._whole = end
-        os.ftruncate(self._fd, end)
-        os.lseek(self._fd, end, os.SEEK_SET)
+        self._whole, self._end = end, size
         if not events:
+            self._check_torn(os.pread(self._fd, BLOCK, 0))
             return NOWHERE
         try:
             line = json.loads(self._last_line(end))
             return Reached(events, int(line["position"]), str(line["id"]))
         except (ValueError, KeyError, TypeError) as error:
             raise CliError(f"{self._path} is no replay", "its last line is no event") from error
+
+    def _check_torn(self, torn: bytes) -> None:
+        if torn.strip(b"\x00") and not torn.startswith(_BEGIN[: len(torn)]):
+            raise CliError(f"{self._path} is no replay", "it begins with no event")
 
     def _last_line(self, end: int) -> bytes:
         tail, start = b"", end
@@ -173,7 +192,7 @@ class File:
     def _failed(self, error: OSError) -> CliError:
         reason = error.strerror or str(error)
         more = ""
-        if self._whole and self._regular:
+        if self._end and self._regular:
             more = "; all lines in it are whole, and --resume goes on with it"
         return CliError(f"cannot write {self._path}", f"{reason}{more}")
 
@@ -220,6 +239,9 @@ class Subject:
         self._events = found["events"]
         return Reached(found["events"], found["position"], found["event_id"])
 
+    async def go_on(self) -> None:
+        """Nothing to do."""
+
     async def take(self, lines: bytes, last: int) -> None:
         """Publish them, and move the mark when the server has them all.
 
@@ -234,8 +256,11 @@ class Subject:
             if self._stored:
                 await self._publish_stored(events)
             else:
-                for event in events:
-                    await self._nats.publish(self._subject, *_message(event))
+                for payload, headers in map(_message, events):
+                    await self._nats.publish(self._subject, payload, headers=headers)
+                # nats-py sends the PING of a flush before what waits to be sent (2.16): the second
+                # one comes behind it, and so does its answer behind what the server refused.
+                await self._nats.flush(30)
                 await self._nats.flush(30)
         except nats.js.errors.NoStreamResponseError as error:
             raise CliError("no stream stores the subject", self._subject) from error
@@ -257,8 +282,7 @@ class Subject:
     async def _publish_stored(self, events: list[dict[str, Any]]) -> None:
         """In order: one is stored before the next is sent, so no failure leaves a gap behind it."""
         stream = self._nats.jetstream(timeout=30)
-        for event in events:
-            payload, headers = _message(event)
+        for payload, headers in map(_message, events):
             await stream.publish(self._subject, payload, headers=headers)
 
     async def _on_error(self, error: Exception) -> None:
