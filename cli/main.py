@@ -13,6 +13,8 @@ from cli import stack
 from cli.convert import convert
 from cli.datadir import DataDir
 from cli.doctor import doctor
+from cli.erase import app as erase_app
+from cli.erase import scrub
 from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, path_part, raw
@@ -32,6 +34,7 @@ app = typer.Typer(
 doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body, delete.")
 app.add_typer(doc, name="doc")
 app.add_typer(jobs_app, name="job")
+app.add_typer(erase_app, name="erase")
 doc.command("delete")(delete)
 app.add_typer(project_app, name="project")
 app.add_typer(review_app, name="review")
@@ -100,6 +103,7 @@ app.command()(scan)
 app.command()(rescan)
 app.command()(replay)
 app.command()(doctor)
+app.command()(scrub)
 
 
 # -- documents ---------------------------------------------------------------------------------

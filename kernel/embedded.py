@@ -195,6 +195,8 @@ class EmbeddedPostgres(_Child):
             "fsync": sync, "full_page_writes": sync, "synchronous_commit": "on", "jit": "off",
             "max_connections": "200", "shared_buffers": "128MB", "timezone": "UTC",
             "log_timezone": "UTC", "log_checkpoints": "off",
+            # What was erased must not wait in a file for its next use, or in the server's log.
+            "wal_recycle": "off", "log_error_verbosity": "terse",
         }  # fmt: skip
         pairs = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
         return [_binary("postgres"), "-D", str(self._dir), *pairs]

@@ -2,11 +2,14 @@
 
 It keeps no checkpoint. The stream knows its last sequence, and `position == sequence` always, so a
 second relay, a crash or a lost tail of the stream are all met by asking the stream where it is.
+
+Before it publishes a `BytesPurged` it deletes the messages whose names the erasure took out of the
+log: whoever reads that event on the bus finds them nowhere on it.
 """
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import nats
 import structlog
@@ -14,6 +17,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts.envelope import Envelope
+from contracts.events import BytesPurged
 from kernel.errors import KbError
 from kernel.log import Log
 from kernel.provision import STREAM
@@ -23,6 +27,8 @@ log = structlog.get_logger()
 WINDOW = 256
 ACK_TIMEOUT = 10.0
 WRONG_LAST_SEQUENCE = 10071
+NO_SUCH_MESSAGE = (10037, 10043, 10057)
+"""Codes of JetStream where there is nothing to delete: too old, deleted before."""
 
 
 class StreamAhead(KbError):
@@ -107,6 +113,13 @@ def _check(envelope: Envelope, reply: Msg) -> None:
         raise ConnectionError(f"event {envelope.position} was stored as {ack.get('seq')}")
 
 
+def _apart(batch: Sequence[Envelope]) -> Iterator[Sequence[Envelope]]:
+    """The batch in order, in parts of which each `BytesPurged` begins one."""
+    starts = [n for n, e in enumerate(batch) if n and e.type == BytesPurged.__name__]
+    for first, end in zip([0, *starts], [*starts, len(batch)], strict=True):
+        yield batch[first:end]
+
+
 class Relay:
     """Publishes what is in the log and not yet in the stream, for ever."""
 
@@ -147,9 +160,29 @@ class Relay:
             positions = [e.position for e in batch]
             if positions != list(range(last + 1, last + 1 + len(batch))):
                 raise Gap(f"after {last} comes {positions[0]}")
-            await publisher.publish(batch)
+            for part in _apart(batch):
+                if part[0].type == BytesPurged.__name__:
+                    await self._delete(connection, part[0])
+                await publisher.publish(part)
             last = positions[-1]
             RELAY_POSITION.set(last)
+
+    async def _delete(self, connection: Client, purged: Envelope) -> None:
+        """Delete the messages of an erased version that the log keeps without their words; the
+        server overwrites them. A stream that is filled again gets what the log has now.
+
+        Raises:
+            ConnectionError: the server did not do it; it is tried again before anything else.
+        """
+        ids = purged.data["document_id"], purged.data["version_id"]
+        for position in await self._log.redacted([f"document-{ids[0]}", f"version-{ids[1]}"]):
+            if position >= purged.position:
+                continue
+            asked = json.dumps({"seq": position, "no_erase": False}).encode()
+            reply = await connection.request(f"$JS.API.STREAM.MSG.DELETE.{STREAM}", asked, 10)
+            error = json.loads(reply.data).get("error")
+            if error and error.get("err_code") not in NO_SUCH_MESSAGE:
+                raise ConnectionError(f"JetStream did not delete {position}: {error}")
 
     async def _last_sequence(self, connection: Client) -> int:
         info = await connection.jetstream(timeout=5).stream_info(STREAM)

@@ -48,6 +48,7 @@ TABLES: dict[str, dict[str, str]] = {
     "log.failure": dict.fromkeys(WORKERS, f"{R} {W}") | {"search": R, "ui": R},
     "log.projection": {"search": f"{R} {W}", "ingest": R, "indexer": R, "ui": R},
     "log.identity": {"ingest": R},
+    "log.scrub": {"ingest": R},
     "read.version": {"search": f"{R} {W} {D}", "indexer": R},
     "read.validity": {"search": f"{R} {W} {D}", "indexer": R},
     "read.validity_past": {"search": f"{R} {W} {D}"},
@@ -59,7 +60,7 @@ TABLES: dict[str, dict[str, str]] = {
     "read.active": {"indexer": f"{R} {W} {D}", "search": R},
     "read.placed": {"indexer": f"{R} {W} {D}"},
     "cache.parse": {"converter": f"{R} {W}", "ingest": f"{R} {D}"},
-    "cache.embedding": {"indexer": f"{R} {W}"},
+    "cache.embedding": {"indexer": f"{R} {W} {D}"},
     "auth.account": {"ui": f"{R} {W} {D}"},
     "auth.session": {"ui": f"{R} {W} {D}"},
     "auth.attempt": {"ui": f"{R} {W} {D}"},
@@ -84,6 +85,9 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "log.header": (),
     "log.linked": (),
     "log.linked_step": (),
+    "log.redact": ("ingest",),
+    "log.redacted": (),
+    "read.text_key": ("indexer",),
 }
 
 OF_POSTGRES: dict[str, tuple[str, ...]] = {
@@ -476,7 +480,8 @@ MANAGEMENT = (
     f"{JS}.ACCOUNT.PURGE.KB",
     "$SYS.REQ.SERVER.PING",
 )
-"""What only the administrator asks (the relay may ask how long the stream is)."""
+"""What only the administrator asks (the relay may ask how long the stream is, and delete what an
+erasure took out of the log)."""
 
 
 def of_others(user: str) -> list[str]:
@@ -501,6 +506,7 @@ async def test_a_user_of_the_bus_publishes_only_what_it_must(bus: Bus, user: str
     tried = [*MANAGEMENT, *of_others(user), *of_itself(user), "mine", "_INBOX.x.y", "_R_.x"]
     if user == "relay":
         tried.remove(f"{JS}.STREAM.INFO.{STREAM}")
+        tried.remove(f"{JS}.STREAM.MSG.DELETE.{STREAM}")
     else:
         tried += events
     client, refused = await bus.connect(user)

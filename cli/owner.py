@@ -1,0 +1,66 @@
+"""The stores of an installation, opened as their owner: to back up, restore, export, import."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from cli.datadir import DataDir
+from cli.output import CliError
+from cli.plan import with_user
+from cli.runstate import Lock, clear_leftovers, running
+from kernel.blobs import Blobs
+from kernel.embedded import EmbeddedPostgres
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where they are; `up`: the services run."""
+
+    dsn: str
+    blobs: Blobs
+    up: bool
+
+
+@asynccontextmanager
+async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
+    """The database and the blobs of a data folder, whether its services run or not. The embedded
+    Postgres is started for as long as this is open.
+
+    Args:
+        data: the folder.
+        new: make what is not there.
+
+    Raises:
+        CliError: there is no installation, or it starts or stops at this moment.
+    """
+    settings = data.settings(os.environ)
+    state = running(data) if data.run.is_dir() else None
+    blobs = Blobs(settings.get("KB_BLOBS") or str(data.blobs))
+    if url := settings.get("KB_POSTGRES_URL"):
+        yield Stores(url, blobs, state is not None)
+        return
+    password = settings.get("KB_OWNER_PASSWORD", "")
+    if state is not None:
+        found = [p.address for p in state.processes if p.kind == "postgres"]
+        if not found:
+            raise CliError("citelog starts or stops at this moment", "try again in a few seconds")
+        yield Stores(with_user(found[0], "postgres", password), blobs, up=True)
+        return
+    folder = data.root / "postgres"
+    if not new and not folder.is_dir():
+        raise CliError("there is no installation", str(data.root))
+    data.prepare()
+    lock = Lock(data)
+    if not lock.take():
+        raise CliError("citelog starts or stops at this moment", "try again in a few seconds")
+    try:
+        clear_leftovers(data)
+        server = EmbeddedPostgres(folder, password=password, log_file=data.log_file("postgres"))
+        server.start()
+        try:
+            yield Stores(server.dsn, blobs, up=False)
+        finally:
+            server.stop()
+    finally:
+        lock.release()
