@@ -342,7 +342,7 @@ def test_the_generations_of_a_project_are_shown(door: Door, kb: Kb) -> None:
         "created_at": "2026-11-30T10:00:00Z", "since": "2026-11-30T10:05:00Z",
     }  # fmt: skip
     older = view | {"generation": 1, "state": "standby", "chunker": None}
-    door.replies["/generations"] = {"generations": [older, view]}
+    door.replies["/generations"] = JSONResponse({"generations": [older, view]})
     done = kb("rebuild", "--list", "--project", "p")
     assert door.seen == [("GET", "/generations", {"project": "p"})]
     assert [line[0] for line in done.out.splitlines()] == [" ", "*"]

@@ -425,6 +425,11 @@ class Fake:
             await self._note(request)
             return JSONResponse({"project": key})
 
+        @app.get("/generations")
+        async def generations(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"generations": []})
+
         @app.post("/projections/read/rebuild")
         @app.post("/rebuild")
         async def rebuild(request: Request) -> JSONResponse:
