@@ -264,6 +264,9 @@ class Subject:
                 await self._nats.flush(30)
         except nats.js.errors.NoStreamResponseError as error:
             raise CliError("no stream stores the subject", self._subject) from error
+        except nats.errors.TimeoutError as error:
+            asked = "no stream answered" if self._stored else "no answer"
+            raise CliError("the bus did not take the events", asked) from error
         except (nats.errors.Error, nats.js.errors.Error, OSError, TimeoutError) as error:
             detail = str(error) or type(error).__name__
             raise CliError("the bus did not take the events", detail) from error
@@ -281,7 +284,7 @@ class Subject:
 
     async def _publish_stored(self, events: list[dict[str, Any]]) -> None:
         """In order: one is stored before the next is sent, so no failure leaves a gap behind it."""
-        stream = self._nats.jetstream(timeout=30)
+        stream = self._nats.jetstream(timeout=10)
         for payload, headers in map(_message, events):
             await stream.publish(self._subject, payload, headers=headers)
 

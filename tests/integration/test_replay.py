@@ -493,7 +493,7 @@ def test_what_the_bus_refuses_is_told(
     given = ("--until", "3", "--data", str(tmp_path / "data"))
     assert heard.during("--subject", "mine", *given) == 1
     assert "permissions violation" in error(capsys).lower()
-    assert heard.during("--subject", "kb.replay.mine", "--jetstream", *given) == 1
+    assert kb("--subject", "kb.replay.mine", "--jetstream", *given) == 1
     assert "no stream stores the subject" in error(capsys)
 
 
