@@ -149,6 +149,10 @@ class VectorIndex(Protocol):
         """Forget all points of a version."""
         ...
 
+    async def delete_points(self, collection: str, ids: Sequence[UUID]) -> None:
+        """Forget these points; no harm if there are none."""
+        ...
+
     async def count(self, collection: str) -> int:
         """Exact number of points; 0 for an unknown collection."""
         ...

@@ -62,6 +62,7 @@ from kernel.vectors.payload import (
 T = TypeVar("T")
 
 _SLICE = 64
+_DELETED = 1024
 _FLUSH_EVERY = 4096
 _PAGE = 256
 _SHARD, _DIM = "shard", "dim"
@@ -115,6 +116,11 @@ class EdgeIndex:
 
     async def delete_version(self, collection: str, version_id: str) -> None:
         await self._run(self._delete_version, checked_name(collection), version_id)
+
+    async def delete_points(self, collection: str, ids: Sequence[UUID]) -> None:
+        name = checked_name(collection)
+        for start in range(0, len(ids), _DELETED):
+            await self._run(self._delete_points, name, ids[start : start + _DELETED])
 
     async def count(self, collection: str) -> int:
         return await self._run(self._count, checked_name(collection))
@@ -222,6 +228,11 @@ class EdgeIndex:
         if shard is not None:
             shard.engine.update(UpdateOperation.delete_points_by_filter(_version(version_id)))
 
+    def _delete_points(self, name: str, ids: Sequence[UUID]) -> None:
+        shard = self._shard(name)
+        if shard is not None:
+            shard.engine.update(UpdateOperation.delete_points([str(i) for i in ids]))
+
     def _count(self, name: str) -> int:
         shard = self._shard(name)
         return 0 if shard is None else shard.engine.count(CountRequest(exact=True))
@@ -240,9 +251,7 @@ class EdgeIndex:
                 break
         return sorted(found)
 
-    def _held(
-        self, name: str, version_id: str | None, offset: Any
-    ) -> tuple[list[Held], Any]:
+    def _held(self, name: str, version_id: str | None, offset: Any) -> tuple[list[Held], Any]:
         shard = self._shard(name)
         if shard is None:
             return [], None

@@ -85,6 +85,12 @@ class MemoryIndex:
         for key in gone:
             del held.vectors[key], held.payloads[key]
 
+    async def delete_points(self, collection: str, ids: Sequence[UUID]) -> None:
+        held = self._of(collection)
+        for key in ids:
+            held.vectors.pop(key, None)
+            held.payloads.pop(key, None)
+
     async def count(self, collection: str) -> int:
         return len(self._of(collection).vectors)
 

@@ -120,6 +120,12 @@ class QdrantIndex:
         removal = self._client.delete(self._name(collection), points_selector=selector, wait=True)
         await _call(removal, 404)
 
+    async def delete_points(self, collection: str, ids: Sequence[UUID]) -> None:
+        name = self._name(collection)
+        for start in range(0, len(ids), _PAGE):
+            selector = models.PointIdsList(points=[str(i) for i in ids[start : start + _PAGE]])
+            await _call(self._client.delete(name, points_selector=selector, wait=True), 404)
+
     async def count(self, collection: str) -> int:
         reply = await _call(self._client.count(self._name(collection), exact=True), 404)
         return 0 if reply is None else reply.count

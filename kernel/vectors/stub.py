@@ -154,7 +154,8 @@ def _set_payload(stub: QdrantStub, name: str, body: Any) -> Any:
 
 
 def _delete(stub: QdrantStub, name: str, body: Any) -> Any:
-    stub.client.delete(name, models.FilterSelector.model_validate(body))
+    kind = models.PointIdsList if "points" in body else models.FilterSelector
+    stub.client.delete(name, kind.model_validate(body))
     return _done()
 
 

@@ -252,6 +252,15 @@ async def test_a_deleted_version_is_gone_and_the_rest_stays(law: VectorIndex) ->
     assert await law.ids(BASE) == [point_id("v2", "c")]
 
 
+async def test_deleted_points_are_gone_and_the_rest_of_the_version_stays(law: VectorIndex) -> None:
+    await law.upsert(BASE, [point("a"), point("b"), point("a", version="v2")])
+    await law.delete_points(BASE, [])
+    for _ in range(2):
+        await law.delete_points(BASE, [point_id("v1", "a"), point_id("v9", "unknown")])
+    assert await law.ids(BASE) == sorted([point_id("v1", "b"), point_id("v2", "a")])
+    assert sorted(await found(law, at(1))) == ["a", "b"]
+
+
 async def test_ids_and_count_are_exact(law: VectorIndex) -> None:
     points = [point(f"c{i}", random.random(), random.random()) for i in range(700)]
     await law.upsert(BASE, points)
@@ -287,6 +296,7 @@ async def test_an_unknown_collection_is_empty_to_readers(index: VectorIndex) -> 
     assert (await index.count("none__g1"), await index.ids("none__g1")) == (0, [])
     await index.set_validity("none__g1", "v1", [])
     await index.delete_version("none__g1", "v1")
+    await index.delete_points("none__g1", [point_id("v1", "a")])
     await index.drop("none__g1")
     assert await index.collections() == []
 
