@@ -31,6 +31,10 @@ QUERY_SECONDS = Histogram(
     ["part"],
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5),
 )
+AUDITED = Counter("kb_audited_total", "Documents that the auditor compared", ["check"])
+DRIFT = Counter(
+    "kb_drift_total", "Things that were not what the log says", ["check", "what", "outcome"]
+)
 AI_SECONDS = Histogram(
     "kb_ai_seconds",
     "Seconds in a call of a model",
