@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -30,21 +31,37 @@ from services.search.notes import notes
 MOST_COUNTED = 1000
 
 
+@dataclass(frozen=True)
+class When:
+    """What a reader asks for: what was valid at `moment`, by what was recorded at `known`.
+
+    `moment` None: whatever is asked for by its id; of a document the version that is valid now, or
+    was when it was `known`. `known` None: by what is recorded now.
+    """
+
+    moment: datetime | None = None
+    known: datetime | None = None
+
+
+NOW = When()
+
+
 class Documents:
     """Reads. An id may be a version id, a document id, or a `source_id` (SHA-256 of the bytes)."""
 
     def __init__(self, event_log: Log, blobs: Blobs) -> None:
         self._log, self._blobs = event_log, blobs
         self._sql = queries("services.search", "queries")
+        self._in_time = queries("services.search", "documents")
 
-    async def document(self, id_: str) -> DocumentView:
-        """The version that `id_` names (of a document: the current one), and its line.
+    async def document(self, id_: str, when: When = NOW) -> DocumentView:
+        """The version that `id_` names (of a document: the current one), and its line; with a
+        moment the version of that line that was valid then.
 
         Raises:
-            Refusal: `unknown-document`.
+            Refusal: `unknown-document`, `not-valid-then`.
         """
-        versions, chosen = await self._find(id_)
-        line = [v for v in versions if v.document_id == chosen.document_id]
+        line, chosen = await self.line(id_, when)
         [noted] = await self._noted([chosen])
         return DocumentView(
             **noted.model_dump(exclude={"versions"}),
@@ -67,13 +84,26 @@ class Documents:
             "left_out_by_code": said.get("left_out_by_code", {}),
         }
 
-    async def body(self, id_: str) -> tuple[VersionView, bytes]:
+    async def line(self, id_: str, when: When = NOW) -> tuple[list[VersionView], VersionView]:
+        """All versions of a document, oldest first, and the one that is meant (see `document`)."""
+        versions, chosen = await self._find(id_, when)
+        return [v for v in versions if v.document_id == chosen.document_id], chosen
+
+    async def body(self, id_: str, when: When = NOW) -> tuple[VersionView, bytes]:
         """The canonical Markdown of a version, without front matter: what offsets point into.
 
         Raises:
-            Refusal: `unknown-document`, or `no-body` (not converted yet, in review, or erased).
+            Refusal: `unknown-document`, `not-valid-then`, or those of `text`.
         """
-        _, chosen = await self._find(id_)
+        _, chosen = await self._find(id_, when)
+        return chosen, await self.text(chosen)
+
+    async def text(self, chosen: VersionView) -> bytes:
+        """The body of a version that was found.
+
+        Raises:
+            Refusal: `no-body` (not converted yet, in review, or erased).
+        """
         # In review with a window: a new parse waits for a person, the text before is searchable.
         hidden = chosen.status in ("blocked", "rejected", "erased")
         judged = chosen.status == "review" or chosen.verdict in ("quarantine", "block")
@@ -83,7 +113,7 @@ class Documents:
                 "no-body", f"the version is {chosen.status}: it has no body to read", status=404
             )
         try:
-            return chosen, await self._blobs.get(chosen.body_sha256)
+            return await self._blobs.get(chosen.body_sha256)
         except FileNotFoundError as error:
             raise Refusal("no-body", "the body was erased", status=410) from error
 
@@ -117,22 +147,32 @@ class Documents:
         *,
         status: Status | None = None,
         trusted: bool | None = None,
+        source: str | None = None,
+        when: When = NOW,
     ) -> DocumentPage:
         """A page of versions, newest first; a list by status or trust tells also why and by whom.
+
+        `source`: only those of that source key or file name. With a moment: only those that were
+        valid then, as they were: the whole base on that day.
 
         Raises:
             Refusal: `invalid-cursor`.
         """
         before, before_id = _cursor(cursor)
-        which = {"project": project, "status": status, "trusted": trusted}
-        pool = self._log.pool
-        rows = self._sql.listing(pool, **which, before=before, before_id=before_id, limit=limit + 1)
-        views = [_version(r) async for r in rows]
+        which = {
+            "project": project, "status": status, "trusted": trusted, "source": source,
+            "moment": when.moment, "known": when.known,
+        }  # fmt: skip
+        pool, sql = self._log.pool, self._in_time
+        rows = sql.listing(pool, **which, before=before, before_id=before_id, limit=limit + 1)
+        views = [_version(r, when) async for r in rows]
         more = views[limit - 1] if len(views) > limit else None
         page, total = views[:limit], None
-        if status is not None or trusted is not None:
+        judged = status is not None or trusted is not None
+        if judged:
             page = await self._noted(page)
-            total = await self._sql.count_listing(pool, **which, limit=MOST_COUNTED)
+        if judged or source is not None or when.moment is not None:
+            total = await sql.count_listing(pool, **which, limit=MOST_COUNTED)
         return DocumentPage(
             documents=page,
             next=_encode(more.received_at, more.version_id) if more else None,
@@ -190,12 +230,14 @@ class Documents:
             "error": None, "started_at": at, "updated_at": at, "attempt": envelope.data["attempt"],
         }  # fmt: skip
 
-    async def _find(self, id_: str) -> tuple[list[VersionView], VersionView]:
-        rows = self._sql.version(self._log.pool, id=id_)
-        versions = [_version(r) async for r in rows]
+    async def _find(self, id_: str, when: When = NOW) -> tuple[list[VersionView], VersionView]:
+        rows = self._in_time.version(self._log.pool, id=id_, known=when.known)
+        versions = [_version(r, when) async for r in rows]
         if not versions:
             raise Refusal("unknown-document", "there is no such document or version", status=404)
-        return versions, _choose(versions, id_)
+        if when.moment is None:
+            return versions, _choose(versions, id_)
+        return versions, valid_at(versions, _choose(versions, id_).document_id, when.moment)
 
 
 def _choose(versions: list[VersionView], id_: str) -> VersionView:
@@ -209,13 +251,37 @@ def _choose(versions: list[VersionView], id_: str) -> VersionView:
     )
 
 
-def _version(row: Any) -> VersionView:
+def valid_at(versions: list[VersionView], document_id: str, moment: datetime) -> VersionView:
+    """The version of a document that was valid at a moment.
+
+    Raises:
+        Refusal: `not-valid-then`.
+    """
+    for version in versions:
+        window = window_at(version.windows, moment)
+        if version.document_id == document_id and window is not None:
+            times = {"valid_from": window.valid_from, "valid_until": window.valid_until}
+            return version.model_copy(update=times)
+    raise Refusal("not-valid-then", "no version of the document was valid then", status=404)
+
+
+def window_at(windows: list[Window], moment: datetime) -> Window | None:
+    """The window that holds a moment."""
+    return next(
+        (
+            w for w in windows
+            if w.valid_from <= moment and (w.valid_until is None or w.valid_until > moment)
+        ),
+        None,
+    )  # fmt: skip
+
+
+def _version(row: Any, when: When = NOW) -> VersionView:
+    """A version as it is, or was: `current` by what is, or was, known."""
     windows = [Window.model_validate(w) for w in row["windows"]]
-    now = datetime.now(UTC)
-    current = any(
-        w.valid_from <= now and (w.valid_until is None or w.valid_until > now) for w in windows
-    )
-    last = windows[-1] if windows else None
+    current = window_at(windows, when.known or datetime.now(UTC)) is not None
+    meant = window_at(windows, when.moment) if when.moment else None
+    last = meant or (windows[-1] if windows else None)
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
             "supersedes", "position", "job_id", "live", "held", "pending",
             "attachments"}  # fmt: skip
