@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from contracts.diff import DiffReply, History
 from contracts.erasure import ErasePersonRequest, ErasePlan, EraseRequest, Erasure, PersonErased
 from contracts.http import (
     Accepted,
@@ -84,10 +85,17 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/documents", "ingest", "editor", "Put a document in: a file or text",
           Accepted, TextUpload, status=202),
     Route("GET", "/documents", "search", "viewer", "List documents, newest first", DocumentPage,
-          query=("project", "cursor", "limit", "status", "trusted")),
+          query=("project", "cursor", "limit", "status", "trusted", "source", "as_of",
+                 "recorded_as_of")),
     Route("GET", "/documents/{id}", "search", "viewer", "A document with its versions",
-          DocumentView),
-    Route("GET", "/documents/{id}/body", "search", "viewer", "The canonical Markdown of a version"),
+          DocumentView, query=("as_of", "recorded_as_of")),
+    Route("GET", "/documents/{id}/body", "search", "viewer", "The canonical Markdown of a version",
+          query=("as_of", "recorded_as_of")),
+    Route("GET", "/documents/{id}/diff", "search", "viewer",
+          "What changed between two versions or days, section by section", DiffReply,
+          query=("from", "to", "recorded_as_of", "unchanged")),
+    Route("GET", "/documents/{id}/history", "search", "viewer",
+          "When each version was valid, since when that is known, and who sent it", History),
     Route("GET", "/documents/{id}/places", "search", "viewer",
           "Where in the original a range of the body came from", Places, query=("start", "end")),
     Route("GET", "/documents/{id}/source", "search", "viewer", "The bytes that were uploaded"),
