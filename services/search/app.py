@@ -22,7 +22,6 @@ from kernel.web import create_api
 from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.history import Histories, InTime, add_history_routes
-from services.search.history import Histories, InTime, add_history_routes
 from services.search.places import Originals, add_original_routes
 from services.search.projection import Projection
 from services.search.projects import add_project_list
@@ -38,7 +37,6 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
-    add_history_routes(app, Histories(env.log, documents))
     add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)
