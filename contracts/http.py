@@ -449,6 +449,8 @@ class Problem(Body):
     title: str
     status: int
     detail: str = ""
+    position: int | None = None
+    """Of a reply that would not reflect the log as far as it was asked to: how far it would."""
 
 
 class RebuildRequest(Body):

@@ -17,6 +17,17 @@ class Refusal(KbError):
         self.code, self.reason, self.status = code, reason, status
 
 
+class Behind(Refusal):
+    """A reply would reflect the log up to `position` only, less than was asked for.
+
+    `after`: seconds until it may be worth another try; None: it is not.
+    """
+
+    def __init__(self, code: str, reason: str, *, position: int, status: int, after: int | None):
+        super().__init__(code, reason, status=status)
+        self.position, self.after = position, after
+
+
 class Retry(KbError):
     """A transient fault (a store or model is away): repeated, and never counted out."""
 

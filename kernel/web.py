@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contracts.http import Problem
 from kernel.db import UNAVAILABLE
-from kernel.errors import Refusal, Retry
+from kernel.errors import Behind, Refusal, Retry
 
 log = structlog.get_logger()
 LINGER_SECONDS = 60.0
@@ -26,15 +26,27 @@ OPEN_PATHS = frozenset({"/health", "/metrics"})
 Check = Callable[[], Awaitable[dict[str, Any]]]
 
 
-def problem(code: str, detail: str, status: int, title: str = "") -> JSONResponse:
+def problem(
+    code: str, detail: str, status: int, title: str = "", position: int | None = None
+) -> JSONResponse:
     """An RFC 9457 reply; `code` is stable."""
     body = Problem(
         type=f"urn:kb:problem:{code}",
         title=title or code.replace("-", " ").capitalize(),
         status=status,
         detail=detail,
+        position=position,
     )
-    return JSONResponse(body.model_dump(), status, media_type="application/problem+json")
+    said = body.model_dump(exclude_none=True)
+    return JSONResponse(said, status, media_type="application/problem+json")
+
+
+def behind(error: Behind) -> JSONResponse:
+    """The reply that says how far the log is reflected, and when to ask again."""
+    reply = problem(error.code, error.reason, error.status, position=error.position)
+    if error.after is not None:
+        reply.headers["Retry-After"] = str(error.after)
+    return reply
 
 
 class CloseEarly:
@@ -137,6 +149,8 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refusal(_: Request, error: Refusal) -> JSONResponse:
+        if isinstance(error, Behind):
+            return behind(error)
         return problem(error.code, error.reason, error.status)
 
     @app.exception_handler(RequestValidationError)

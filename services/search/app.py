@@ -23,6 +23,8 @@ from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.history import Histories, InTime, add_history_routes
 from services.search.places import Originals, add_original_routes
+from services.search.position import HEADER as POSITION
+from services.search.position import reflect
 from services.search.projection import Projection
 from services.search.projects import add_project_list
 from services.search.rerank import RerankerSettings, open_reranker
@@ -36,15 +38,18 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
+    reflect(app, engine.positions)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
     add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)
 
     @app.post("/query", response_model=QueryReply)
-    async def post_query(request: Request) -> QueryReply:
+    async def post_query(request: Request, response: Response) -> QueryReply:
         body = await _limited(request)
-        return await engine.query(_parsed(body))
+        reply = await engine.query(_parsed(body))
+        response.headers[POSITION] = str(reply.position)
+        return reply
 
     @app.get("/documents", response_model=DocumentPage)
     async def get_documents(
@@ -119,14 +124,15 @@ async def build(env: Env) -> Service:
     """Search, with the read projection running beside it."""
     projection = Projection(env.log, env.blobs)
     embedders, vectors = await shared_embedders(env), await shared_vectors(env)
-    reranking = RerankerSettings()
+    settings, reranking = SearchSettings(), RerankerSettings()
     reranker = open_reranker(reranking)
     engine = Engine(
         env.log,
         projection,
         embedders,
         vectors,
-        mode=SearchSettings().keyword_mode,
+        mode=settings.keyword_mode,
+        wait_s=settings.position_wait_s,
         reranker=reranker,
         rerank_top=reranking.reranker_top,
     )

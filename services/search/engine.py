@@ -22,6 +22,7 @@ from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
 from kernel.vectors import VectorIndex, collection_name
 from services.search.domain import Fused, rrf
+from services.search.position import Positions
 from services.search.projection import Projection
 from services.search.rerank import Reranker, by_reading
 from services.search.scope import Scope, Scopes
@@ -104,11 +105,12 @@ class Engine:
         vectors: VectorIndex,
         *,
         mode: Mode = "or",
+        wait_s: float = 5.0,
         reranker: Reranker | None = None,
         rerank_top: int = 10,
     ) -> None:
         self._pool = event_log.pool
-        self._projection = projection
+        self.positions = Positions(event_log, projection, wait_s=wait_s)
         self._embedders = embedders if isinstance(embedders, Embedders) else Embedders(embedders)
         self._vectors = vectors
         self._sql, self._scopes = queries("services.search", "queries"), Scopes()
@@ -120,8 +122,11 @@ class Engine:
         """Passages for a question, best first. An unknown project has none.
 
         Raises:
-            Refusal: `embedders-differ`, `unknown-embedder`.
+            Refusal: `embedders-differ`, `embedder-missing`.
+            Behind: `position-ahead`, `not-reached`: the log, or what is folded of it, does not go
+                as far as `min_position`.
         """
+        await self.positions.reach(request.min_position)
         scope, candidates = await self._search(Question(request))
         candidates, skipped = await self._reranked(request, candidates)
         reranked = self._reranker is not None and skipped is None and bool(candidates)
@@ -202,7 +207,7 @@ class Engine:
         try:
             return await self._embedders.of(scope.embedder)
         except UnknownEmbedder as error:
-            raise Refusal("unknown-embedder", str(error), status=409) from error
+            raise Refusal("embedder-missing", str(error), status=503) from error
 
     async def _keyword(self, question: Question, scope: Scope, connection: Any) -> list[Found]:
         with QUERY_SECONDS.labels("keyword").time():

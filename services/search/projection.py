@@ -120,6 +120,8 @@ class Projection:
     def __init__(self, event_log: Log, blobs: Blobs) -> None:
         self._log, self._blobs = event_log, blobs
         self._sql = queries("services.search", "projection")
+        self.folded = asyncio.Event()
+        """Set when this process folds something in after it was taken."""
 
     async def run(self) -> None:
         """Follow the log until cancelled; Postgres may go away and come back."""
@@ -156,6 +158,8 @@ class Projection:
             if batch:
                 await self._sql.set_position(connection, position=batch[-1].position)
         if batch:
+            self.folded, folded = asyncio.Event(), self.folded
+            folded.set()
             PROJECTION_POSITION.labels("read").set(batch[-1].position)
             LOG_HEAD.set(max(batch[-1].position, await self._log.head()))
         return len(batch)

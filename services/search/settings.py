@@ -14,3 +14,6 @@ class SearchSettings(BaseSettings):
     keyword_mode: Mode = Field(
         "or", description="legacy: every word; or: any word; and_or: every word first"
     )
+    position_wait_s: float = Field(
+        5, ge=0, le=60, description="Longest wait until a reply reflects a `min_position`"
+    )
