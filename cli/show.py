@@ -24,18 +24,18 @@ from contracts.http import (
 )
 
 
-def query(reply: QueryReply) -> None:
-    """Each hit: rank, heading path, source with byte range, score, text."""
+def query(reply: QueryReply, *, projects: bool = False) -> None:
+    """Each hit: rank, heading path, source with byte range, score, text; its project if asked."""
     if not reply.results:
         out("nothing found")
     for rank, hit in enumerate(reply.results, 1):
-        _hit(rank, hit, reply.fence)
+        _hit(rank, hit, reply.fence, f"{hit.project}: " if projects else "")
 
 
-def _hit(rank: int, hit: Hit, fence: str) -> None:
+def _hit(rank: int, hit: Hit, fence: str, project: str) -> None:
     path = breadcrumb(hit.title, tuple(hit.heading_path))[1:-1]
     until = f", until {hit.valid_until:%Y-%m-%d}" if hit.valid_until else ""
-    out(f"{rank}. {clean(path, one_line=True)}")
+    out(f"{rank}. {project}{clean(path, one_line=True)}")
     out(
         f"   {hit.score:.4f}  source {hit.source_id[:16]}  bytes {hit.byte_start}-{hit.byte_end}"
         f"  valid from {hit.valid_from:%Y-%m-%d}{until}"

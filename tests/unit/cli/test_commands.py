@@ -202,6 +202,22 @@ def test_query_sends_what_was_asked(door: Door, kb: Kb) -> None:
     ]  # fmt: skip
 
 
+def test_query_asks_at_two_times_and_several_projects(door: Door, kb: Kb) -> None:
+    door.reply = JSONResponse(
+        {"results": [HIT], "reranked": False, "score_kind": "rrf", "position": 9}
+    )
+    told = kb(
+        "query", "штраф", "--recorded-as-of", "2026-11-30T12:00Z", "--min-position", "9",
+        "--project", "a", "--project", "b",
+    )  # fmt: skip
+    [(_, _, body)] = door.seen
+    assert json.loads(body) == {
+        "query": "штраф", "recorded_as_of": "2026-11-30T12:00Z", "min_position": 9,
+        "projects": ["a", "b"],
+    }  # fmt: skip
+    assert f"1. {HIT['project']}: Law > Fines" in told.out
+
+
 def test_a_hit_can_be_cited_and_cannot_steer_the_terminal(door: Door, kb: Kb) -> None:
     reply = {"results": [HIT], "reranked": False, "score_kind": "rrf", "position": 1}
     door.reply = JSONResponse(reply)
