@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import stack
+from cli.backup import backup
 from cli.convert import convert
 from cli.datadir import DataDir
 from cli.doctor import doctor
@@ -19,8 +20,10 @@ from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, path_part, raw
 from cli.project import app as project_app
+from cli.query import query
 from cli.replay import replay
 from cli.rescan import rescan
+from cli.restore import restore
 from cli.review import app as review_app
 from cli.scan import scan
 
@@ -104,6 +107,8 @@ app.command()(rescan)
 app.command()(replay)
 app.command()(doctor)
 app.command()(scrub)
+app.command()(backup)
+app.command()(restore)
 
 
 # -- documents ---------------------------------------------------------------------------------
@@ -165,31 +170,7 @@ async def _ingest(
         return await Ingest(http, fields, view).run(files, wait=wait)
 
 
-@app.command()
-def query(
-    text: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
-    data: Data = DATA,
-    top_k: Annotated[int | None, typer.Option("--top-k", help="How many passages.")] = None,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", help="What was valid on that day (or instant).")
-    ] = None,
-    include_historical: Annotated[
-        bool, typer.Option("--include-historical", help="Also versions that were replaced.")
-    ] = False,
-    project: Project = "default",
-    json_: Json = False,
-) -> None:
-    """Find passages. With --json exactly the reply of `POST /query`."""
-    from cli import show
-    from contracts.http import QueryReply
-
-    given = {
-        "query": sys.stdin.read() if text == "-" else text, "top_k": top_k, "as_of": as_of,
-        "include_historical": include_historical or None, "project": project,
-    }  # fmt: skip
-    body = {name: value for name, value in given.items() if value is not None}
-    reply = _call(data, "POST", "/query", json=body)
-    raw(reply.content) if json_ else show.query(QueryReply.model_validate_json(reply.content))
+app.command()(query)
 
 
 @doc.command("list")
