@@ -185,6 +185,19 @@ class Blobs:
                     break
         return head[:count]
 
+    async def digest(self, name: str) -> str:
+        """SHA-256 of the bytes that are stored under a name: the name, if nobody changed them.
+
+        Raises:
+            FileNotFoundError: as `get`.
+        """
+        with _transient():
+            found = hashlib.sha256()
+            result = await obstore.get_async(self._store, _key(name))
+            async for part in result.stream():
+                await asyncio.to_thread(found.update, part)
+        return found.hexdigest()
+
     async def exists(self, name: str) -> bool:
         """Is the blob there?"""
         try:

@@ -211,6 +211,10 @@ class MemoryBlobs:
             raise FileNotFoundError(name)
         return self.content[name]
 
+    async def digest(self, name: str) -> str:
+        """As `Blobs.digest`."""
+        return hashlib.sha256(await self.get(name)).hexdigest()
+
     async def exists(self, name: str) -> bool:
         """As `Blobs.exists`."""
         return name in self.content
