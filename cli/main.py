@@ -13,9 +13,11 @@ from cli import stack
 from cli.backup import backup
 from cli.convert import convert
 from cli.datadir import DataDir
+from cli.diff import diff
 from cli.doctor import doctor
 from cli.erase import app as erase_app
 from cli.erase import scrub
+from cli.history import history
 from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, path_part, raw
@@ -47,6 +49,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Project = Annotated[str, typer.Option("--project", help="The knowledge base.")]
 AnyProject = Annotated[str | None, typer.Option("--project", help="Only this knowledge base.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500)]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="What was valid on that day (or instant).")
+]
+RecordedAsOf = Annotated[
+    str | None, typer.Option("--recorded-as-of", help="By what was known on that day.")
+]
 DATA = Path("data")
 
 
@@ -102,6 +110,8 @@ def run(services: list[str], data: Data = DATA, json_: Json = False) -> None:
 
 
 app.command()(convert)
+app.command()(diff)
+app.command()(history)
 app.command()(scan)
 app.command()(rescan)
 app.command()(replay)
@@ -185,13 +195,21 @@ def doc_list(
     trusted: Annotated[
         bool, typer.Option("--trusted", help="Only those that an administrator trusted, and who.")
     ] = False,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Only those of that source key or file name.")
+    ] = None,
+    as_of: AsOf = None,
+    recorded_as_of: RecordedAsOf = None,
     json_: Json = False,
 ) -> None:
-    """Documents, newest first: id, status, passages, title."""
+    """Documents, newest first: id, status, passages, title. With --as-of the base of that day."""
     from cli import show
     from contracts.http import DocumentPage
 
-    given = {"status": status, "trusted": "true" if trusted else None}
+    given = {
+        "status": status, "trusted": "true" if trusted else None, "source": source,
+        "as_of": as_of, "recorded_as_of": recorded_as_of,
+    }  # fmt: skip
     which = {name: value for name, value in given.items() if value is not None}
     reply = _call(data, "GET", "/documents", params=_page(project, limit, cursor) | which)
     if json_:
@@ -204,13 +222,18 @@ def doc_list(
 
 @doc.command("show")
 def doc_show(
-    id_: Annotated[str, typer.Argument(metavar="ID")], data: Data = DATA, json_: Json = False
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    as_of: AsOf = None,
+    recorded_as_of: RecordedAsOf = None,
+    data: Data = DATA,
+    json_: Json = False,
 ) -> None:
     """The manifest of a document and its versions."""
     from cli import show
     from contracts.http import DocumentView
 
-    reply = _call(data, "GET", f"/documents/{path_part(id_)}")
+    params = _times(as_of, recorded_as_of)
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}", params=params)
     raw(reply.content) if json_ else show.document(DocumentView.model_validate_json(reply.content))
 
 
@@ -228,12 +251,17 @@ def doc_journal(
 
 @doc.command("body")
 def doc_body(
-    id_: Annotated[str, typer.Argument(metavar="ID")], data: Data = DATA, json_: Json = False
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    as_of: AsOf = None,
+    recorded_as_of: RecordedAsOf = None,
+    data: Data = DATA,
+    json_: Json = False,
 ) -> None:
     """The canonical Markdown of a version, byte for byte (made harmless on a terminal)."""
     from cli.output import clean
 
-    reply = _call(data, "GET", f"/documents/{path_part(id_)}/body")
+    params = _times(as_of, recorded_as_of)
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/body", params=params)
     if json_:
         as_json({"id": id_, "body": reply.content.decode("utf-8", errors="replace")})
     elif sys.stdout.isatty():
@@ -374,6 +402,11 @@ def _call(data: Path, method: str, path: str, **options: Any) -> Any:
     from cli.client import call
 
     return call(_dir(data), method, path, **options)
+
+
+def _times(as_of: str | None, recorded_as_of: str | None) -> dict[str, str]:
+    given = {"as_of": as_of, "recorded_as_of": recorded_as_of}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _moment(option: str, value: str) -> None:

@@ -31,7 +31,7 @@ _AI = ("KB_AI_*", "HTTPS_PROXY", "NO_PROXY")
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
-    "ingest": ("KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"),
+    "ingest": ("KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS"),
     "scanner": ("KB_CONCURRENCY", *_AI, *_THREADS),
     "converter": (
         "KB_MAX_UPLOAD_BYTES",
@@ -45,6 +45,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "search": ("KB_RERANKER*", *_VECTORS),
     "ui": (
         "KB_API_KEY",
+        "KB_BACKUPS",
         "KB_BOOTSTRAP_PASSWORD",
         "KB_FORWARDED_*",
         "KB_PUBLIC_HOST",

@@ -37,6 +37,8 @@ class Restored:
     """Blobs that the backup does not have whole, where that was allowed."""
     vectors: int
     """Manifests of passages whose vectors are in the cache."""
+    projects: tuple[str, ...]
+    """Those whose index is to be made."""
     accounts: bool
     """Are there people who may sign in?"""
 
@@ -116,6 +118,7 @@ class _Run:
             erased=erased,
             left_out=tuple(left_out),
             vectors=vectors,
+            projects=tuple([r["project"] async for r in self._sql.projects(self._connection)]),
             accounts=await self._sql.has_accounts(self._connection),
         )
 

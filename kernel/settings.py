@@ -20,6 +20,9 @@ class Settings(BaseSettings):
         "$JS.API", description="subjects of JetStream's API; KB.API with the users that we make"
     )
     blobs: str = Field("", description="folder or URL of the blob store; default DATA/blobs")
+    backups: Path | None = Field(
+        None, description="folder of backups (kb backup): an erasure is written down there too"
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(0, description="port to listen on; 0 lets the system choose")
     api_key: SecretStr = Field(

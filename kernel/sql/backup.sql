@@ -58,3 +58,7 @@ SELECT position FROM log.head;
 -- name: append^
 -- Append events to one stream through the only door.
 SELECT status, last_version, last_position FROM log.append(:stream_id, :expected, :events);
+
+-- name: projects
+-- Projects that have something to be indexed.
+SELECT DISTINCT project FROM log.event WHERE type = 'Indexed' ORDER BY project;

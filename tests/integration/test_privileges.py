@@ -635,7 +635,7 @@ EMBEDDER = MODELS | {"KB_QDRANT_URL", "KB_QDRANT_API_KEY", "KB_TORCH_*", "KB_EMB
 GIVEN: dict[str, set[str]] = {
     "relay": ALL | {"KB_NATS_URL"},
     "ingest": ALL | BUS | BLOBS
-    | {"KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*"},
+    | {"KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS"},
     "scanner": ALL | BUS | BLOBS
     | {"KB_API_KEY", "KB_CONCURRENCY", "KB_AI_*", "HTTPS_PROXY", "NO_PROXY", "OMP_NUM_THREADS"},
     "converter": ALL | BUS | BLOBS | MODELS
@@ -644,7 +644,8 @@ GIVEN: dict[str, set[str]] = {
     "search": ALL | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_RERANKER*"},
     "ui": ALL | {
         "KB_API_KEY", "KB_DOOR_KEY_*", "KB_BOOTSTRAP_PASSWORD", "KB_FORWARDED_*", "KB_PUBLIC_HOST",
-        "KB_SESSION_*", "KB_INGEST_URL", "KB_SEARCH_URL", "KB_SCANNER_URL", "KB_INDEXER_URL",
+        "KB_SESSION_*", "KB_BACKUPS", "KB_INGEST_URL",
+        "KB_SEARCH_URL", "KB_SCANNER_URL", "KB_INDEXER_URL",
     },
 }  # fmt: skip
 """Service → the variables that its process may have, besides its own `KB_<SERVICE>_*`."""
