@@ -92,8 +92,9 @@ Check = Literal["projection", "index", "bytes"]
 class Finding(Body):
     """Something that is not what the log says of it.
 
-    `what` says of which kind it is (`docs/operations.md` lists them), `id` which one: a row's key,
-    a point, a blob. `left`: why it was not repaired, if it was not.
+    `what` says of which kind it is, `id` which one: a row, a point, a blob, a version; `count`: how
+    many of this kind the version has, `id` is the first of them. `at`: position of the document's
+    newest event. `left`: why it was not repaired, where that is known.
     """
 
     check: Check
@@ -102,6 +103,8 @@ class Finding(Body):
     project: Project
     document_id: str | None = None
     version_id: str | None = None
+    count: int = Field(1, ge=1)
+    at: int = 0
     repaired: bool = False
     left: str | None = None
 
