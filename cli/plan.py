@@ -31,7 +31,9 @@ _AI = ("KB_AI_*", "HTTPS_PROXY", "NO_PROXY")
 _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *_THREADS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
-    "ingest": ("KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS"),
+    "ingest": (
+        "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS", "KB_AUDIT_*",
+    ),
     "scanner": ("KB_CONCURRENCY", *_AI, *_THREADS),
     "converter": (
         "KB_MAX_UPLOAD_BYTES",
@@ -41,8 +43,8 @@ _OWN: Mapping[str, tuple[str, ...]] = {
         *_HUB,
         *_THREADS,
     ),
-    "indexer": ("KB_CONCURRENCY", *_VECTORS),
-    "search": ("KB_RERANKER*", *_VECTORS),
+    "indexer": ("KB_CONCURRENCY", "KB_AUDIT_*", *_VECTORS),
+    "search": ("KB_RERANKER*", "KB_AUDIT_*", *_VECTORS),
     "ui": (
         "KB_API_KEY",
         "KB_BACKUPS",

@@ -32,6 +32,8 @@ QUERY_SECONDS = Histogram(
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5),
 )
 AUDITED = Counter("kb_audited_total", "Documents that the auditor compared", ["check"])
+CHAIN_CHECKED = Gauge("kb_chain_position", "Up to which position the log was checked")
+CHAIN_FAULTS = Gauge("kb_chain_faults", "Events of the log that are not as they were recorded")
 DRIFT = Counter(
     "kb_drift_total", "Things that were not what the log says", ["check", "what", "outcome"]
 )

@@ -7,12 +7,14 @@ from fastapi import FastAPI, Request
 from contracts.events import Project
 from contracts.http import GenerationList, GenerationView, RebuildReply, RebuildRequest
 from kernel.errors import Refusal
+from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.language import detect
 from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service
 from kernel.vectors import collection_name
 from kernel.web import actor, create_api
 from services.indexer import handlers
+from services.indexer.audit import IndexExaminer
 from services.indexer.chunker import Cut
 from services.indexer.index import Index
 from services.indexer.rebuild import rebuild, rollback, sweeping
@@ -63,14 +65,18 @@ async def build(env: Env) -> Service:
         detect=lambda text: detect(text).code,
         limit=settings.chunk_tokens,
     )
+    app = create_app(env, index, cut_options)
+    rate = AuditSettings().audit_per_minute
+    auditor = Auditor(env.log, "indexer", IndexExaminer(index), rate)
+    add_audit_route(app, auditor, "index")
     return Service(
         "indexer",
-        app=create_app(env, index, cut_options),
+        app=app,
         handlers=handlers,
         # The embedder takes turns in small batches: a short document passes a long one. With four
         # at once the whole line was slower (eval/RESULTS.md).
         concurrency=max(env.settings.concurrency, 2),
         deps={"log": env.log, "blobs": env.blobs, "index": index, "cut_options": cut_options},
         take_back=lambda event, _: handlers.take_back(event, index),
-        background=(partial(sweeping, index),),
+        background=(partial(sweeping, index), *((auditor.run,) if rate else ())),
     )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.events import Lane, Project
 from contracts.http import Accepted, Plain, TextUpload, ValidFrom
+from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.cache import ParseCache
 from kernel.errors import Refusal
 from kernel.service import Env, Service
@@ -17,6 +18,8 @@ from kernel.web import actor, create_api, role
 from services.ingest import handlers
 from services.ingest.accept import Offer, accept, superseded
 from services.ingest.attachments import Attachments
+from services.ingest.audit import BytesExaminer
+from services.ingest.audit_chain import ChainWatch, add_chain_routes
 from services.ingest.control import add_control_routes
 from services.ingest.domain import Identity, checked_name, readable_type, stated_valid_from
 from services.ingest.dropped import Dropped
@@ -183,6 +186,11 @@ async def build(env: Env) -> Service:
     add_control_routes(app, jobs)
     add_erasure_routes(app, env.log, eraser, jobs)
     add_project_routes(app, Projects(env.log, eraser))
+    add_chain_routes(app, env.log)
+    rate = AuditSettings().audit_per_minute
+    auditor = Auditor(env.log, "ingest", BytesExaminer(env.log, env.blobs, jobs), rate)
+    add_audit_route(app, auditor, "bytes")
+    watch = ChainWatch(env.log)
     limit = env.settings.max_upload_bytes
     dropzone = open_dropzone(zone, env.log, env.blobs, identity, limit)
     return Service(
@@ -194,5 +202,8 @@ async def build(env: Env) -> Service:
             "eraser": eraser,
             "attachments": Attachments(env.log, env.blobs, identity),
         },
-        background=(dropzone.run,) if dropzone else (),
+        background=(
+            *((dropzone.run,) if dropzone else ()),
+            *((auditor.run, watch.run) if rate else ()),
+        ),
     )

@@ -15,10 +15,12 @@ from contracts.http import (
     QueryRequest,
     Status,
 )
+from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.errors import Refusal
 from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service
 from kernel.web import create_api
+from services.search.audit import ProjectionExaminer
 from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.history import Histories, InTime, add_history_routes
@@ -137,9 +139,13 @@ async def build(env: Env) -> Service:
         rerank_top=reranking.reranker_top,
     )
     documents = Documents(env.log, env.blobs)
+    app = create_app(env, engine, documents, projection)
+    rate = AuditSettings().audit_per_minute
+    auditor = Auditor(env.log, "search", ProjectionExaminer(env.log, env.blobs), rate)
+    add_audit_route(app, auditor, "projection")
     return Service(
         "search",
-        app=create_app(env, engine, documents, projection),
-        background=(projection.run,),
+        app=app,
+        background=(projection.run, *((auditor.run,) if rate else ())),
         on_stop=(reranker.aclose,) if reranker else (),
     )

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from contracts.audit import AuditPage, AuditRequest, AuditSize, ChainPage, ChainRequest
 from contracts.diff import DiffReply, History
 from contracts.erasure import ErasePersonRequest, ErasePlan, EraseRequest, Erasure, PersonErased
 from contracts.http import (
@@ -144,6 +145,19 @@ ROUTES: tuple[Route, ...] = (
           ErasePlan, EraseRequest),
     Route("GET", "/erasures/{id}", "ingest", "admin",
           "The receipt of an erasure, or of all of a document: what was removed where", Erasure),
+    Route("GET", "/audit", "ingest", "admin", "How much there is to check", AuditSize,
+          query=("project",)),
+    Route("POST", "/audit/chain", "ingest", "admin",
+          "Check the next events: is the log as it was recorded?", ChainPage, ChainRequest),
+    Route("POST", "/audit/projection", "search", "admin",
+          "Check the next documents: are the rows that are read the fold of the log?",
+          AuditPage, AuditRequest),
+    Route("POST", "/audit/index", "indexer", "admin",
+          "Check the next documents: do both indexes hold what the log says?",
+          AuditPage, AuditRequest),
+    Route("POST", "/audit/bytes", "ingest", "admin",
+          "Check the next documents: are the bytes there that the log names, and unchanged?",
+          AuditPage, AuditRequest),
     Route("POST", "/rebuild", "indexer", "admin",
           "Build the indexes again from the log, or bring back the generation before",
           RebuildReply, RebuildRequest),
