@@ -32,7 +32,11 @@ _VECTORS = ("KB_EMBED*", "KB_TORCH_*", "KB_MODEL_CACHE", "KB_QDRANT_*", *_HUB, *
 _OWN: Mapping[str, tuple[str, ...]] = {
     "relay": (),
     "ingest": (
-        "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS", "KB_AUDIT_*",
+        "KB_MAX_UPLOAD_BYTES",
+        "KB_CONCURRENCY",
+        "KB_DROPZONE*",
+        "KB_BACKUPS",
+        "KB_AUDIT_*",
     ),
     "scanner": ("KB_CONCURRENCY", *_AI, *_THREADS),
     "converter": (

@@ -6,8 +6,8 @@ from fastapi import FastAPI, Request
 
 from contracts.events import Project
 from contracts.http import GenerationList, GenerationView, RebuildReply, RebuildRequest
-from kernel.errors import Refusal
 from kernel.audit import Auditor, AuditSettings, add_audit_route
+from kernel.errors import Refusal
 from kernel.language import detect
 from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service

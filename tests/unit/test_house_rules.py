@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "services/converter/temporary.py": "TMPDIR, which Python would silently pass over",
 }
 BROAD = {
+    "kernel/audit.py": "a document that hurts the auditor costs that look only",
     "kernel/consumer.py": "the one place where every error of a handler has its fate",
     "cli/doctor.py": "a check that fails is a finding, and the others still run",
     "services/converter/weights.py": "whatever the hub's client raises stops the start",
