@@ -35,6 +35,7 @@ SAME = 0.99
 """Cosine above which two vectors are of one text, rounding of the engine allowed for."""
 WRITERS = 3
 """Writers at once: each holds a connection and needs another to read, and a rebuild wants three."""
+_LINES = (Superseded.__name__, Reinstated.__name__)
 
 
 class WrongBytes(KbError):
@@ -76,10 +77,20 @@ class Written:
 
 @dataclass(frozen=True)
 class Line:
-    """The windows of a document's versions, and the log position of the event that set them."""
+    """The windows of a document's versions, and the log position of the event that set them.
+
+    `returned`: versions that the content returned to, the newest such return first.
+    """
 
     windows: tuple[Window, ...] = ()
     at: int = 0
+    returned: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> list[str]:
+        """All of them; one that may have gained time comes before those that lost it."""
+        mine = [w.version_id for w in self.windows]
+        return list(dict.fromkeys([v for v in self.returned if v in mine] + mine))
 
     def spans(self, version_id: str) -> tuple[Span, ...]:
         """Those of one version."""
@@ -97,6 +108,11 @@ class Passages:
     vectors: Vectors
     valid_from: datetime
     written: Written
+
+    @property
+    def embedder(self) -> str:
+        """The model of the vectors."""
+        return self.written.embedder
 
     def ids(self) -> set[UUID]:
         """Of all points."""
@@ -182,6 +198,8 @@ class Index:
         self.embedders = embedders if isinstance(embedders, Embedders) else Embedders(embedders)
         self.vectors = vectors
         self.log = event_log
+        self.patience = 2.0
+        """Seconds in which the read projection is waited for."""
         self.blobs = blobs
         self._cache = EmbeddingCache(event_log.pool)
         self._writers = asyncio.Semaphore(WRITERS)
@@ -199,18 +217,23 @@ class Index:
             WrongBytes: a chunk does not match its body.
             EmbedderChanged: the generation holds vectors of a model that is not at hand.
         """
+        await self.live(event.project)
         ready: Passages | None = None
         while True:
             async with self.writing(event.project, event.document_id) as connection:
                 now = await self._live(connection, event.project)
-                if now is not None:
-                    if not anew and await self.holds(connection, now, event):
-                        return Written(now.embedder, 0, event.chunk_count)
-                    if ready is not None and ready.written.embedder == now.embedder:
-                        await self.put(connection, now, ready)
-                        return ready.written
-            generation = now or await self.live(event.project)
-            ready = await self.passages(event, valid_from, await self.embedder(generation))
+                if now is None:
+                    raise Retry("the index of the project was closed meanwhile")
+                if not anew and await self.holds(connection, now, event):
+                    return Written(now.embedder, 0, event.chunk_count)
+                fit = ready if ready is not None and ready.embedder == now.embedder else None
+                left = fit is not None and await self.put(connection, now, fit)
+            if fit is not None:
+                if left:
+                    async with self.writing(event.project, event.document_id) as connection:
+                        await self.tidy(connection, now, fit)
+                return fit.written
+            ready = await self.passages(event, valid_from, await self.embedder(now))
 
     async def embedder(self, generation: Generation) -> Embedder:
         """The model of its vectors.
@@ -242,17 +265,30 @@ class Index:
         held = await self.sql.placed(connection, **generation.key, version_id=event.version_id)
         return bool(held == event.chunks_sha256)
 
-    async def put(self, connection: Any, generation: Generation, passages: Passages) -> None:
+    async def put(
+        self, connection: Any, generation: Generation, passages: Passages, *, first: bool = False
+    ) -> bool:
         """Write passages into a generation, under the lock of `writing` on their document; the
-        version's earlier rows there are replaced."""
+        version's earlier rows there are replaced.
+
+        Points of an earlier cut stay until the new rows are committed, so that a search finds the
+        one or the other.
+
+        Args:
+            connection: with the lock.
+            generation: which.
+            passages: what.
+            first: the version was never in this generation.
+
+        Returns:
+            Are there such points? Then `tidy` must follow, in another transaction.
+        """
         event = passages.event
         version = generation.key | {"version_id": event.version_id}
         line = await self.line(event.document_id)
-        if await self.sql.placed(connection, **version):
+        if not first and await self.sql.placed(connection, **version):
             await self.sql.unsettle(self.log.pool, **version)  # vectors change before the rows do
-        old = {r["point_id"] async for r in self.sql.points_of(connection, **version)}
-        if old - passages.ids():  # another cut: points of the last one would stay
-            await self.vectors.delete_version(generation.collection, event.version_id)
+        left = not first and bool(await self._points(generation, event) - passages.ids())
         await self.sql.drop_version_in(connection, **version)
         for part in passages.parts():
             rows = await asyncio.to_thread(part.rows, generation.number)
@@ -263,10 +299,26 @@ class Index:
             connection,
             **version,
             document_id=event.document_id,
-            chunks_sha256=event.chunks_sha256,
+            chunks_sha256="" if left else event.chunks_sha256,
             passages=len(passages.manifest.chunks),
             windows_at=line.at,
         )
+        return left
+
+    async def tidy(self, connection: Any, generation: Generation, passages: Passages) -> None:
+        """Delete the points of a version that have no row; under the lock of `writing`."""
+        event = passages.event
+        version = generation.key | {"version_id": event.version_id}
+        rows = {r["point_id"] async for r in self.sql.points_of(connection, **version)}
+        left = await self._points(generation, event) - rows
+        await self.vectors.delete_points(generation.collection, sorted(left))
+        if rows == passages.ids():  # nobody wrote another cut since
+            await self.sql.settle(connection, **version, chunks_sha256=event.chunks_sha256)
+
+    async def _points(self, generation: Generation, event: Chunked) -> set[UUID]:
+        """What the vector engine holds of a version."""
+        pages = self.vectors.held(generation.collection, event.version_id)
+        return {held.point_id async for page in pages for held in page}
 
     async def restore(self, event: Event) -> Texts:
         """Make the index say of a version what the log says: an attempt at it wrote passages and
@@ -283,17 +335,59 @@ class Index:
         return texts
 
     async def revalidate(self, project: str, document_id: str) -> None:
-        """Give the points of all versions of a document the windows that the log says."""
-        async with self.writing(project, document_id) as connection:
-            await self.respan(connection, await self.kept(connection, project), document_id)
+        """Give the points of all versions of a document the windows that the log says.
+
+        Not before the read projection has them: where it has newer ones than the vectors, a search
+        knows (`read.line`); where it had older ones, a version that is valid there would be missed.
+
+        Raises:
+            Retry: the projection is behind for longer than `patience`.
+        """
+        while True:
+            async with self.writing(project, document_id) as connection:
+                line = await self.line(document_id)
+                if await self.sql.projected(connection) >= line.at:
+                    kept = await self.kept(connection, project)
+                    await self.respan(connection, kept, document_id, line)
+                    await self.sql.settle_line(
+                        connection, document_id=document_id, position=line.at
+                    )
+                    return
+            await self.projected(line.at)
+
+    async def projected(self, position: int) -> None:
+        """Wait until the read projection has folded `position` in.
+
+        Raises:
+            Retry: not within `patience` seconds.
+        """
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.patience
+        while (reached := await self.sql.projected(self.log.pool)) < position:
+            if clock() >= end:
+                raise Retry(
+                    f"the read projection is at {reached}, not yet at {position}", after=0.5
+                )
+            await asyncio.sleep(0.02)
+
+    async def settle_project(self, connection: Any, project: str, position: int) -> None:
+        """The vectors of the project say what the log said at `position`, or newer."""
+        await self.sql.settle_project(connection, project=project, position=position)
 
     async def respan(
-        self, connection: Any, generations: Iterable[Generation], document_id: str
+        self,
+        connection: Any,
+        generations: Iterable[Generation],
+        document_id: str,
+        line: Line | None = None,
     ) -> Line:
-        """As `revalidate`, in given generations, under a lock that the caller holds."""
-        line = await self.line(document_id)
+        """As `revalidate`, in given generations, under a lock that the caller holds.
+
+        `line`: what to write; None: what the log says now.
+        """
+        line = line or await self.line(document_id)
         for generation in generations:
-            for version_id in dict.fromkeys(w.version_id for w in line.windows):
+            for version_id in line.versions:
                 spans = line.spans(version_id)
                 await self.vectors.set_validity(generation.collection, version_id, spans)
             await self.sql.span(
@@ -355,8 +449,9 @@ class Index:
         return [_generation(r) async for r in rows]
 
     async def projects(self) -> list[str]:
-        """Projects that have an index."""
-        return [r["project"] async for r in self.sql.projects(self.log.pool)]
+        """Projects that ever received something and are not closed; they may have no index."""
+        known = [r["project"] async for r in self.sql.projects(self.log.pool)]
+        return [p for p in known if not (await project_settings(self.log, p)).deleted]
 
     @asynccontextmanager
     async def writing(self, project: str, document_id: str) -> AsyncIterator[Any]:
@@ -369,10 +464,12 @@ class Index:
 
     async def line(self, document_id: str) -> Line:
         """The line of a document's versions, as the log last said it."""
-        for envelope in reversed(await self.log.stream(f"document-{document_id}")):
-            event = envelope.event()
+        envelopes = await self.log.stream(f"document-{document_id}")
+        said = [(e.event(), e.position) for e in reversed(envelopes) if e.type in _LINES]
+        returned = tuple(event.version_id for event, _ in said if isinstance(event, Reinstated))
+        for event, position in said:
             if isinstance(event, Superseded | Reinstated):
-                return Line(event.windows, envelope.position)
+                return Line(event.windows, position, returned)
         return Line()
 
     async def blob(self, name: str) -> bytes:

@@ -227,6 +227,7 @@ class Run:
     async def _write(self, event: Chunked, lock: "Lock") -> None:
         valid_from = self.contents.valid_from[event.version_id]
         passages = await self.index.passages(event, valid_from, self.embedder)
+        first = self.cause == "rebuild" and event.version_id not in self.placed
         async with lock(event.document_id) as connection:
             # Whoever takes a text out of the index says so in the log first, and then waits here.
             texts = await _texts(self.index.log, event)
@@ -234,7 +235,10 @@ class Run:
                 self.erased.append(event)
             if not texts.live or not texts.may_be_indexed(event):
                 return
-            await self.index.put(connection, self.generation, passages)
+            left = await self.index.put(connection, self.generation, passages, first=first)
+        if left:
+            async with lock(event.document_id) as connection:
+                await self.index.tidy(connection, self.generation, passages)
         self.placed[event.version_id] = event.chunks_sha256
         self.embedded += passages.written.embedded
         self.written += event.chunk_count

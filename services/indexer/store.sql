@@ -70,6 +70,11 @@ ON CONFLICT (project, generation, version_id) DO UPDATE SET
 UPDATE read.placed SET chunks_sha256 = ''
  WHERE project = :project AND generation = :generation AND version_id = :version_id;
 
+-- name: settle!
+-- Points of another cut are gone.
+UPDATE read.placed SET chunks_sha256 = :chunks_sha256
+ WHERE project = :project AND generation = :generation AND version_id = :version_id;
+
 -- name: span!
 UPDATE read.placed SET windows_at = :windows_at
  WHERE project = :project AND generation = :generation AND document_id = :document_id;
@@ -98,7 +103,7 @@ SELECT point_id FROM read.chunk
  WHERE project = :project AND generation = :generation AND version_id = :version_id;
 
 -- name: projects
-SELECT project FROM read.active ORDER BY project;
+SELECT DISTINCT project FROM log.event WHERE type = 'DocumentReceived' ORDER BY project;
 
 -- name: sample
 -- A few passages, spread over the generation.
@@ -111,3 +116,16 @@ INSERT INTO read.chunk (project, generation, version_id, chunk_id, document_id, 
 VALUES (:project, :generation, :version_id, :chunk_id, :document_id, :source_id, :ordinal,
   :heading_path, :byte_start, :byte_end, :title, :text, :language, :terms::text::tsvector,
   :term_count, :point_id);
+
+-- name: projected$
+-- Where the read projection is.
+SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
+
+-- name: settle_line!
+-- The vectors of a document have its line.
+UPDATE read.line SET settled = greatest(settled, :position::bigint) WHERE document_id = :document_id;
+
+-- name: settle_project!
+-- The vectors of a project have the lines that were said up to a position.
+UPDATE read.line SET settled = :position
+ WHERE project = :project AND settled < position AND position <= :position::bigint;
