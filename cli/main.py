@@ -184,7 +184,7 @@ app.command()(query)
 
 
 @doc.command("list")
-def doc_list(
+def doc_list(  # noqa: PLR0913, PLR0917 - every option is a parameter
     data: Data = DATA,
     project: AnyProject = None,
     limit: Limit = 50,
