@@ -320,6 +320,10 @@ class Eraser:
         source_id = events[0].source_id
         unused, cached = await self._traces.unused(names, but=[version_id]), []
         if source_id in unused:
+            left = await self._left(source_id, version_id)
+            names = {**names, **await self._traces.names(left)}
+            events = [*events, *left]
+            unused = await self._traces.unused(names, but=[version_id])
             cached = await self._cache.drop(source_id)
             unused += [name for name in cached if name not in names]
             await self._forget_parse_of_parent(events)
@@ -329,6 +333,16 @@ class Eraser:
         for document, version in await self._log.users(source_id):
             await lost(self._log, self._blobs, document, version)
         return deleted, len(cached)
+
+    async def _left(self, source_id: str, version_id: str) -> list[Event]:
+        """Events of the other versions of these bytes. They were erased before, and their texts
+        were kept as long as somebody had the bytes."""
+        found: list[Event] = []
+        for document, version in await self._log.users(source_id):
+            if version != version_id:
+                streams = [f"document-{document}", f"version-{version}"]
+                found += _about(version, await self._log.streams(streams))
+        return found
 
     async def _forget_parse_of_parent(self, events: Sequence[Event]) -> None:
         """The cached parse of a parent names a file that is gone: it is parsed anew when sent."""
