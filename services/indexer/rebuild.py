@@ -296,9 +296,23 @@ class Run:
             states += [(self.generation, "live"), *((g, "standby") for g in live)]
             for member, state in states:
                 await self.index.sql.set_state(connection, **member.key, state=state)
+            await self._projected()
+            await self.index.settle_project(connection, project, self.contents.position)
             await self.index.sql.activate(connection, **self.generation.key)
             await self.index.log.append([self._switched(before)], connection=connection)
         return before
+
+    async def _projected(self) -> None:
+        """The vectors must not say of a document what the read projection does not know yet.
+
+        Where no projection runs, nobody reads it; one that is stuck does not stop a rebuild.
+        """
+        if not await self.index.sql.projected(self.index.log.pool):
+            return
+        try:
+            await self.index.projected(await self.index.log.head())
+        except Retry as late:
+            log.warning("rebuild.ahead", reason=str(late))
 
     async def _catch_up(self, before: Generation | None) -> None:
         """Make the generation hold what the log says now."""

@@ -126,6 +126,10 @@ SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
 UPDATE read.line SET settled = greatest(settled, :position::bigint) WHERE document_id = :document_id;
 
 -- name: settle_project!
--- The vectors of a project have the lines that were said up to a position.
+-- The vectors of a project have the lines that were said up to a position. One that the projection
+-- moves at this moment is left to the event that moved it: nobody waits for somebody who waits.
 UPDATE read.line SET settled = :position
- WHERE project = :project AND settled < position AND position <= :position::bigint;
+ WHERE document_id IN (
+   SELECT document_id FROM read.line
+    WHERE project = :project AND settled < position AND position <= :position::bigint
+      FOR UPDATE SKIP LOCKED);
