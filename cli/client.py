@@ -9,6 +9,7 @@ import httpx
 
 from cli.datadir import DataDir
 from cli.output import CliError
+from cli.plan import with_user
 from cli.runstate import running
 from kernel.early_answer import EarlyAnswerTransport
 
@@ -37,6 +38,23 @@ def _door(data: DataDir) -> dict[str, Any]:
         # A proxy of the environment has no business between us and our own machine.
         "trust_env": "KB_URL" in settings,
     }
+
+
+def bus(data: DataDir, user: str) -> tuple[str, bool]:
+    """Address of the bus, and whether it is that of this folder: then as this user of it.
+
+    Raises:
+        CliError: there is none.
+    """
+    settings = data.settings(os.environ)
+    if external := settings.get("KB_NATS_URL"):
+        return external, False
+    state = running(data)
+    found = next((p.address for p in state.processes if p.kind == "nats"), None) if state else None
+    password = settings.get(f"KB_BUS_PASSWORD_{user.upper()}")
+    if found is None or password is None:
+        raise CliError("there is no bus", f"start it: kb up --data {data.root}; or set KB_NATS_URL")
+    return with_user(found, user, password), True
 
 
 def client(data: DataDir) -> httpx.Client:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from cli.client import bus
 from cli.datadir import DataDir, write_private
 from cli.output import CliError, clean
-from cli.plan import with_user
-from cli.runstate import running
 from kernel.provision import OUTSIDE_REPLAYS
 
 BLOCK = 1024 * 1024
@@ -224,7 +223,7 @@ class Subject:
         import nats
         import nats.errors
 
-        url = bus(self._data, self._subject)
+        url = _bus(self._data, self._subject)
         try:
             self._nats = await nats.connect(
                 url, name="kb-replay", allow_reconnect=False, error_cb=self._on_error,
@@ -321,22 +320,15 @@ def check_subject(subject: str) -> None:
         raise CliError("--subject is the server's own", subject)
 
 
-def bus(data: DataDir, subject: str) -> str:
+def _bus(data: DataDir, subject: str) -> str:
     """Address of the bus, with the user that may publish replays.
 
     Raises:
         CliError: nothing runs here, or the subject is not below that of replays.
     """
-    settings = data.settings(os.environ)
-    if external := settings.get("KB_NATS_URL"):
-        return external
-    state = running(data)
-    found = next((p.address for p in state.processes if p.kind == "nats"), None) if state else None
-    password = settings.get("KB_BUS_PASSWORD_REPLAY")
-    if found is None or password is None:
-        raise CliError("there is no bus", f"start it: kb up --data {data.root}; or set KB_NATS_URL")
-    if not subject.startswith(OUTSIDE_REPLAYS):
+    url, ours = bus(data, "replay")
+    if ours and not subject.startswith(OUTSIDE_REPLAYS):
         raise CliError(
             f"--subject is not below {OUTSIDE_REPLAYS}", "no other may be published to on this bus"
         )
-    return with_user(found, "replay", password)
+    return url
