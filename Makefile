@@ -5,6 +5,7 @@
 #   KB_TORCH_INDEX  package index with CPU builds of torch. Set it where the default index serves
 #                   the CUDA build (several gigabytes more): the address is in torch's install guide
 #   KB_DATA         data folder of `make run` and `make down` (default ./data)
+#   WORKERS         processes that share the tests (default 2; 0: this one alone, to debug)
 #   ARGS            more words for the command, e.g. make test ARGS="-k scanner"
 
 SHELL := /bin/bash
@@ -14,6 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
 KB_TORCH_INDEX ?=
+WORKERS ?= 2
 TORCH_FROM := $(if $(KB_TORCH_INDEX),--index-url $(KB_TORCH_INDEX)) torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore
 # Warnings of build tools are kept in a file and shown only when something failed.
@@ -36,7 +38,7 @@ run: setup  ## Everything on this machine; ends with a URL and, once, a password
 	@exec $(BIN)/kb up $(ARGS)
 
 test: setup browser  ## All tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: setup  ## Format, lint, types, import directions, generated files
 	$(BIN)/ruff format --check .
