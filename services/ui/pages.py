@@ -29,6 +29,7 @@ from services.ui.front import Relay
 from services.ui.identity import Person, utcnow
 from services.ui.review_pages import add_review
 from services.ui.site import REVIEWER, Site, is_fragment
+from services.ui.time_pages import add_time
 from services.ui.upstream import parse
 
 BODY_LIMIT = 32 << 20
@@ -46,6 +47,7 @@ def router(site: Site) -> APIRouter:
     _add_documents(pages, site)
     _add_upload(pages, site)
     _add_document(pages, site)
+    add_time(pages, site)
     add_review(pages, site)
     return pages
 
@@ -157,8 +159,10 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
         person = await site.signed_in(request)
         project = request.query_params.get("project", "").strip() or None
         trusted = "true" if request.query_params.get("trusted") == "true" else None
+        as_of = request.query_params.get("as_of", "").strip() or None
         cursor = request.query_params.get("cursor") or None
-        which = {k: v for k, v in {"project": project, "trusted": trusted}.items() if v}
+        given = {"project": project, "trusted": trusted, "as_of": as_of}
+        which = {k: v for k, v in given.items() if v}
         position = await site.position()
         page = await site.upstream.get(
             DocumentPage,
@@ -176,6 +180,8 @@ def _add_documents(pages: APIRouter, site: Site) -> None:
             page=page,
             project=project,
             trusted=trusted,
+            as_of=as_of,
+            now=utcnow(),
             cursor=cursor,
             here=f"/ui/documents?{urlencode(here)}",
             newest=f"/ui/documents?{urlencode(which)}",
@@ -283,11 +289,13 @@ def _add_document(pages: APIRouter, site: Site) -> None:
         person = await site.signed_in(request)
         position = await site.position()
         patience = NEW_SECONDS if "new" in request.query_params else 0
+        as_of = request.query_params.get("as_of", "").strip()
         found = await _document(site, person, site.checked_id(key), patience)
+        then = await _as_of(site, person, key, as_of) if as_of else None
         journal = await site.upstream.get(
             Journal, "search", f"/documents/{key}/journal", person.actor
         )
-        shown = view.version_of(found, key)
+        shown = then if isinstance(then, DocumentView) else view.version_of(found, key)
         text = await _text(site, person, shown, request)
         return site.page(
             request,
@@ -301,6 +309,8 @@ def _add_document(pages: APIRouter, site: Site) -> None:
             journal=view.journal_lines(journal.entries, site.t),
             verdict=view.verdict_on(journal.entries, shown.version_id),
             now=utcnow(),
+            as_of=as_of,
+            refusal=then if isinstance(then, Refusal) else None,
             may_review=site.may(person, REVIEWER),
         )
 
@@ -312,6 +322,18 @@ def _add_document(pages: APIRouter, site: Site) -> None:
         reply = Relay(await site.upstream.stream("search", path, person.actor), None)
         reply.headers["content-type"] = "text/plain; charset=utf-8"
         return reply
+
+
+async def _as_of(site: Site, person: Person, key: str, day: str) -> DocumentView | Refusal:
+    """The document as of a day, or why there is none: the page says so, above what is there now."""
+    try:
+        return await site.upstream.get(
+            DocumentView, "search", f"/documents/{key}", person.actor, {"as_of": day}
+        )
+    except Refusal as refused:
+        if refused.code not in {"not-valid-then", "invalid-request"}:
+            raise
+        return refused
 
 
 async def _document(site: Site, person: Person, key: str, patience: float) -> DocumentView:

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp
 
 from contracts.artifacts import breadcrumb
+from contracts.diff import DiffReply, DiffSide, History, HistoryEntry
 from contracts.http import (
     Accepted,
     DocumentPage,
@@ -35,6 +36,7 @@ from contracts.http import (
 )
 from kernel.fence import fence
 from kernel.web import problem
+from services.search.diff import compare
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 KEY = "an-internal-key"
@@ -193,6 +195,37 @@ def exhibit(**changes: Any) -> ReviewView:
     return ReviewView(**(values | changes))
 
 
+def change(old: bytes, new: bytes, **sides: VersionView) -> DiffReply:
+    """What changed, as the search service says it; the sides are versions."""
+    found = compare(old, new)
+    fields = set(DiffSide.model_fields)
+    shown = [
+        DiffSide(**sides.get(name, version()).model_dump(include=fields)) for name in ("old", "new")
+    ]
+    return DiffReply(
+        old=shown[0], new=shown[1], counts=found.counts, sections=found.sections,
+        left_out=found.left_out, merged=found.merged,
+    )  # fmt: skip
+
+
+def line(*versions: VersionView, **changes: Any) -> History:
+    """The history of a document, newest first, each version valid until the next."""
+    views = versions or (version(),)
+    names = {"version_id", "source_id", "name", "title", "status", "current", "valid_from",
+             "valid_until", "received_at", "size_bytes", "body_bytes"}  # fmt: skip
+    entries = [
+        HistoryEntry(
+            **v.model_dump(include=names), cause="superseded" if n else "received",
+            actor="actor:7", via="upload", recorded_at=v.received_at,
+            changes={"same": 3, "changed": 2, "added": 1} if n else None,
+        )
+        for n, v in enumerate(views)
+    ]  # fmt: skip
+    fields = {"document_id": views[0].document_id, "project": "default", "source_key": "law",
+              "title": views[0].title, "entries": entries[::-1]}  # fmt: skip
+    return History.model_validate(fields | changes)
+
+
 @dataclass
 class Seen:
     """A request that arrived at a service."""
@@ -213,6 +246,8 @@ class Fake:
     body: bytes = field(default_factory=BODY.encode)
     entries: list[JournalEntry] = field(default_factory=list)
     review: ReviewView = field(default_factory=exhibit)
+    diff: DiffReply = field(default_factory=lambda: change(BODY.encode(), BODY.encode()))
+    history: History = field(default_factory=line)
     statuses: list[str] = field(default_factory=lambda: ["scanning", "indexed"])
     refusals: dict[str, tuple[str, int]] = field(default_factory=dict)
     limit: int = 64 << 20
@@ -296,6 +331,16 @@ class Fake:
                 "set-cookie": "a=b",
             }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
+
+        @app.get("/documents/{key}/diff")
+        async def diff(request: Request, key: str) -> Response:
+            await self._note(request)
+            return Response(self.diff.model_dump_json(), media_type="application/json")
+
+        @app.get("/documents/{key}/history")
+        async def history(request: Request, key: str) -> Response:
+            await self._note(request)
+            return Response(self.history.model_dump_json(), media_type="application/json")
 
         @app.get("/documents/{key}/source")
         @app.get("/documents/{key}/places")

@@ -26,6 +26,10 @@ PREFIXES = (
     "severity.",
     "hidden.",
     "document.no_text_",
+    "diff.kind_",
+    "diff.count_",
+    "diff.gap",
+    "history.cause_",
 )
 """Keys that are put together at run time."""
 
