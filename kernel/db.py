@@ -16,6 +16,7 @@ UNAVAILABLE: tuple[type[BaseException], ...] = (
     asyncpg.TooManyConnectionsError,
     asyncpg.DeadlockDetectedError,
     asyncpg.LockNotAvailableError,
+    asyncpg.InvalidCachedStatementError,  # a table was migrated; the next try reads it anew
     asyncpg.InterfaceError,
     ConnectionError,
     TimeoutError,
