@@ -11,6 +11,7 @@ from cli.datadir import DataDir
 from cli.naming import document_id
 from cli.output import CliError, clean, path_part, raw
 from contracts.diff import DiffReply, DiffSide, Hunk, Piece, SectionDiff, SectionKind
+from kernel.reflow import reflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,7 +168,7 @@ def _joined(pieces: tuple[Piece, ...]) -> str:
 
 def _flat(text: str) -> str:
     """A paragraph on one line: how it is cut into lines says nothing."""
-    return "\n  ".join(" ".join(part.split("\n")) for part in clean(text).split("\n\n"))
+    return "\n  ".join(line for line in reflow(clean(text)).split("\n") if line)
 
 
 def counts(found: dict[SectionKind, int]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-_CUT = re.compile(r"\n(?!\n|\s*(?:[-*+>|]|\d{1,9}[.)])(?:\s|$)|\s*\|)")
+_CUT = re.compile(r"\n(?!\n|\s*(?:[-*+>|]|\d{1,9}[.)])(?:\s|$)|\s*\|)[ \t]*")
 _CODE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 

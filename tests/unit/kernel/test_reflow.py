@@ -10,7 +10,7 @@ from kernel.reflow import reflow
     [
         ("one\ntwo\nthree", "one two three"),
         ("one\ntwo\n\nthree\nfour", "one two\n\nthree four"),
-        ("- a\n- b\n  more\n* c", "- a\n- b   more\n* c"),
+        ("- a\n- b\n  more\n* c", "- a\n- b more\n* c"),
         ("1. a\n2) b", "1. a\n2) b"),
         ("| a | b |\n|---|---|\n| c | d |", "| a | b |\n|---|---|\n| c | d |"),
         ("> a\n> b", "> a\n> b"),
