@@ -17,7 +17,9 @@ from cli.diff import diff
 from cli.doctor import doctor
 from cli.erase import app as erase_app
 from cli.erase import scrub
+from cli.export import export
 from cli.history import history
+from cli.importing import import_
 from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.output import CliError, as_json, note, out, path_part, raw
@@ -119,6 +121,8 @@ app.command()(doctor)
 app.command()(scrub)
 app.command()(backup)
 app.command()(restore)
+app.command()(export)
+app.command("import")(import_)
 
 
 # -- documents ---------------------------------------------------------------------------------

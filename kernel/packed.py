@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contracts.artifacts import ChunkManifest, embedded_text
-from kernel.cache import EmbeddingCache
+from kernel.cache import EmbeddingCache, Vectors
 
 
 def texts_of(manifest: ChunkManifest, body: bytes) -> list[str]:
@@ -33,15 +33,20 @@ async def pack(cache: EmbeddingCache, model: str, texts: Sequence[str]) -> bytes
     return np.stack([known[t] for t in texts]).astype("<f4").tobytes()
 
 
-async def unpack(cache: EmbeddingCache, model: str, texts: Sequence[str], data: bytes) -> None:
-    """Put packed vectors into the cache.
+def unpacked(count: int, data: bytes) -> Vectors:
+    """`count` vectors of shape (count, dim).
 
     Raises:
-        ValueError: they are not as many as the texts, or no finite numbers.
+        ValueError: they are not as many, or no finite numbers.
     """
-    if not texts or not data or len(data) % (4 * len(texts)):
+    if not count or not data or len(data) % (4 * count):
         raise ValueError("vectors do not fit their texts")
-    vectors = np.frombuffer(data, "<f4").reshape(len(texts), -1)
+    vectors = np.frombuffer(data, "<f4").reshape(count, -1)
     if not np.isfinite(vectors).all():
         raise ValueError("a vector is not finite")
-    await cache.put(model, texts, vectors)
+    return vectors
+
+
+async def unpack(cache: EmbeddingCache, model: str, texts: Sequence[str], data: bytes) -> None:
+    """Put packed vectors of `texts` into the cache. Raises as `unpacked`."""
+    await cache.put(model, texts, unpacked(len(texts), data))

@@ -1,6 +1,7 @@
 """A base of finished documents, made without a model: events, blobs and vectors that fit."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +23,8 @@ from contracts.events import (
 from contracts.http import Accepted
 from kernel.blobs import Blobs
 from kernel.cache import EmbeddingCache
+from kernel.db import pool
+from kernel.erasure import Traces
 from kernel.log import Log, Pending, reaction_id
 from kernel.packed import texts_of
 from services.ingest.accept import Offer, accept
@@ -55,8 +58,6 @@ class SmallBase:
 
     async def erase(self, accepted: Accepted) -> None:
         """A tombstone, and the bytes are gone: what the eraser does."""
-        from kernel.erasure import Traces
-
         ids = accepted.model_dump(include={"project", "document_id", "version_id", "source_id"})
         streams = [f"document-{accepted.document_id}", f"version-{accepted.version_id}"]
         events = [e.event() for e in await self.log.streams(streams)]
@@ -143,6 +144,31 @@ class SmallBase:
 
     async def _last(self) -> Envelope:
         return (await self.log.read(await self.log.head() - 1))[0]
+
+
+class Installation:
+    """An installation: a database and a folder of blobs."""
+
+    def __init__(self, dsn: str, folder: Path) -> None:
+        self.dsn, self.folder = dsn, folder
+        self.blobs = Blobs(str(folder))
+
+    async def open(self) -> SmallBase:
+        self.pool = await pool(self.dsn)
+        log = Log(self.pool)
+        return SmallBase(log, self.blobs, Identity(await log.identity_key()))
+
+    async def close(self) -> None:
+        self.pool.terminate()
+
+    def contents(self) -> dict[str, bytes]:
+        """Blobs by name."""
+        files = sorted(p for p in self.folder.rglob("*") if p.is_file())
+        return {p.name: p.read_bytes() for p in files}
+
+    def holding(self, text: str) -> list[str]:
+        """Names of the blobs that hold a text."""
+        return [name for name, data in self.contents().items() if text.encode() in data]
 
 
 def day(n: int) -> datetime:

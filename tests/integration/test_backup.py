@@ -13,65 +13,47 @@ import pytest
 from kernel import backup as backup_module
 from kernel.backup import _Gzipped, backup, forget, verify
 from kernel.blobs import Blobs
-from kernel.db import connect, pool
+from kernel.db import connect
 from kernel.errors import Refusal
-from kernel.log import Log
 from kernel.repository import Repository
 from kernel.restore import Restored, restore
-from services.ingest.domain import Identity
 from tests.conftest import on_database
-from tests.integration.small_base import MODEL, SmallBase, day
+from tests.integration.small_base import MODEL, Installation, SmallBase, day
 
 
-class Place:
-    """An installation: a database and a folder of blobs."""
-
-    def __init__(self, dsn: str, folder: Path) -> None:
-        self.dsn, self.folder = dsn, folder
-        self.blobs = Blobs(str(folder))
-
-    async def open(self) -> SmallBase:
-        self.pool = await pool(self.dsn)
-        log = Log(self.pool)
-        return SmallBase(log, self.blobs, Identity(await log.identity_key()))
-
-    async def close(self) -> None:
-        self.pool.terminate()
-
-    async def content(self) -> dict[str, Any]:
-        """All that must be the same after a restore."""
-        connection: Any = await connect(self.dsn)
-        try:
-            log = [tuple(r) for r in await connection.fetch("SELECT * FROM log.event ORDER BY 1")]
-            head = tuple(await connection.fetchrow("SELECT * FROM log.head"))
-            key = await connection.fetchval("SELECT key FROM log.identity")
-            accounts = [tuple(r) for r in await connection.fetch("SELECT * FROM auth.account")]
-        finally:
-            await connection.close()
-        files = sorted(p for p in self.folder.rglob("*") if p.is_file())
-        blobs = {p.name: p.read_bytes() for p in files}
-        return {"log": log, "head": head, "key": key, "accounts": accounts, "blobs": blobs}
+async def content_of(place: Installation) -> dict[str, Any]:
+    """All that must be the same after a restore."""
+    connection: Any = await connect(place.dsn)
+    try:
+        log = [tuple(r) for r in await connection.fetch("SELECT * FROM log.event ORDER BY 1")]
+        head = tuple(await connection.fetchrow("SELECT * FROM log.head"))
+        key = await connection.fetchval("SELECT key FROM log.identity")
+        accounts = [tuple(r) for r in await connection.fetch("SELECT * FROM auth.account")]
+    finally:
+        await connection.close()
+    blobs = place.contents()
+    return {"log": log, "head": head, "key": key, "accounts": accounts, "blobs": blobs}
 
 
 @pytest.fixture
-async def place(database: str, tmp_path: Path) -> AsyncIterator[Place]:
-    made = Place(database, tmp_path / "blobs")
+async def place(database: str, tmp_path: Path) -> AsyncIterator[Installation]:
+    made = Installation(database, tmp_path / "blobs")
     yield made
 
 
 @pytest.fixture
-async def base(place: Place) -> AsyncIterator[SmallBase]:
+async def base(place: Installation) -> AsyncIterator[SmallBase]:
     yield await place.open()
     await place.close()
 
 
 @pytest.fixture
-async def elsewhere(postgres_dsn: str, tmp_path: Path) -> AsyncIterator[Place]:
+async def elsewhere(postgres_dsn: str, tmp_path: Path) -> AsyncIterator[Installation]:
     """An empty database and no blobs."""
     name = f"test_{secrets.token_hex(6)}"
     connection = await asyncpg.connect(postgres_dsn)
     await connection.execute(f"CREATE DATABASE {name}")
-    yield Place(on_database(postgres_dsn, name), tmp_path / "elsewhere")
+    yield Installation(on_database(postgres_dsn, name), tmp_path / "elsewhere")
     await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     await connection.close()
 
@@ -82,13 +64,13 @@ def repository(tmp_path: Path) -> Repository:
 
 
 async def bring_back(
-    repository: Repository, to: Place, at: str | None = None, **more: Any
+    repository: Repository, to: Installation, at: str | None = None, **more: Any
 ) -> Restored:
     return await restore(to.dsn, to.blobs, repository, repository.choose(at), **more)
 
 
 async def test_everything_is_as_it_was(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     await base.log.pool.execute(
         "INSERT INTO auth.account (name, password_hash, role) VALUES ('a', 'x', 'admin')"
@@ -96,11 +78,11 @@ async def test_everything_is_as_it_was(
     for n, text in enumerate(("первый", "второй", "первый и второй"), 1):
         await base.add(text, source="k", valid_from=day(n))
     await base.receive("half-way")
-    before = await place.content()
+    before = await content_of(place)
     made = await backup(place.dsn, place.blobs, repository, with_vectors=True)
     shutil.rmtree(place.folder)  # all is lost
     restored = await bring_back(repository, elsewhere)
-    assert await elsewhere.content() == before
+    assert await content_of(elsewhere) == before
     assert made.manifest.missing == made.manifest.damaged == ()
     assert (restored.position, restored.events) == (len(before["log"]), len(before["log"]))
     assert restored.accounts
@@ -112,7 +94,7 @@ async def test_everything_is_as_it_was(
 
 
 async def test_the_log_goes_on_where_it_ended(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     old = await base.add("старый", source="k")
     await backup(place.dsn, place.blobs, repository)
@@ -124,7 +106,7 @@ async def test_the_log_goes_on_where_it_ended(
 
 
 async def test_a_second_backup_copies_only_what_is_new(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     await base.add("one")
     first = await backup(place.dsn, place.blobs, repository)
@@ -134,11 +116,11 @@ async def test_a_second_backup_copies_only_what_is_new(
     assert second.copied == 5  # the meta is the same
     assert second.manifest.blobs.count == 11
     await bring_back(repository, elsewhere, at=first.manifest.id)
-    assert len((await elsewhere.content())["blobs"]) == 6
+    assert len((await content_of(elsewhere))["blobs"]) == 6
 
 
 async def test_backups_are_found_by_time_and_id(
-    place: Place, base: SmallBase, repository: Repository
+    place: Installation, base: SmallBase, repository: Repository
 ) -> None:
     await base.add("one")
     first = (await backup(place.dsn, place.blobs, repository)).manifest
@@ -155,7 +137,7 @@ async def test_backups_are_found_by_time_and_id(
 
 
 async def test_what_was_erased_later_does_not_come_back(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     gone, stays = await base.add("секрет"), await base.add("остаётся")
     old = (await backup(place.dsn, place.blobs, repository)).manifest
@@ -164,15 +146,15 @@ async def test_what_was_erased_later_does_not_come_back(
     assert made.erased == 5  # the meta is needed by the other one
     restored = await bring_back(repository, elsewhere, at=old.id)
     assert restored.erased == 1
-    content = await elsewhere.content()
-    assert not [name for name, data in content["blobs"].items() if "секрет".encode() in data]
+    content = await content_of(elsewhere)
+    assert not elsewhere.holding("секрет")
     assert stays.source_id in content["blobs"]
     assert content["log"][-1][4] == "Erased"
     assert not list(_containing(repository.root / "blobs", "секрет"))
 
 
 async def test_an_erasure_reaches_the_folder_at_once(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     gone = await base.add("секрет")
     old = (await backup(place.dsn, place.blobs, repository, with_vectors=True)).manifest
@@ -198,7 +180,7 @@ async def test_a_folder_that_does_not_exist_hears_nothing_of_an_erasure(tmp_path
 
 
 async def test_people_who_were_erased_do_not_come_back(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     actor = await base.log.pool.fetchval(
         "INSERT INTO auth.account (name, password_hash, role) VALUES ('a', 'x', 'admin')"
@@ -211,7 +193,7 @@ async def test_people_who_were_erased_do_not_come_back(
 
 
 async def test_what_was_sent_again_after_its_erasure_is_restored(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     first = await base.add("ещё раз", source="k")
     await backup(place.dsn, place.blobs, repository)
@@ -220,11 +202,11 @@ async def test_what_was_sent_again_after_its_erasure_is_restored(
     made = await backup(place.dsn, place.blobs, repository)
     restored = await bring_back(repository, elsewhere)
     assert (made.erased, restored.erased) == (0, 0)
-    assert first.source_id in (await elsewhere.content())["blobs"]
+    assert first.source_id in (await content_of(elsewhere))["blobs"]
 
 
 async def test_an_erasure_during_the_backup_is_no_loss(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository,
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     gone = await base.add("секрет")
@@ -245,11 +227,11 @@ async def test_an_erasure_during_the_backup_is_no_loss(
     assert not list(_containing(repository.root / "blobs", "секрет"))
     restored = await bring_back(repository, elsewhere)
     assert restored.erased == 1
-    assert not list(_containing(elsewhere.folder, "секрет"))
+    assert not elsewhere.holding("секрет")
 
 
 async def test_a_backup_is_one_moment_while_documents_come_in(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     stop = asyncio.Event()
 
@@ -268,13 +250,13 @@ async def test_a_backup_is_one_moment_while_documents_come_in(
     assert await writer > 3
     assert made.missing == ()
     await bring_back(repository, elsewhere)
-    here, there = await place.content(), await elsewhere.content()
+    here, there = await content_of(place), await content_of(elsewhere)
     assert there["log"] == here["log"][: made.position]
     assert there["head"][1] == made.position
 
 
 async def test_a_lost_blob_is_told_and_the_rest_is_kept(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     a, b = await base.add("one"), await base.add("two")
     await base.blobs.delete(a.source_id)
@@ -288,7 +270,7 @@ async def test_a_lost_blob_is_told_and_the_rest_is_kept(
 
 
 async def test_a_blob_that_is_damaged_in_the_backup_is_found(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     a = await base.add("one")
     manifest = (await backup(place.dsn, place.blobs, repository)).manifest
@@ -311,7 +293,12 @@ async def test_a_blob_that_is_damaged_in_the_backup_is_found(
 @pytest.mark.parametrize("file", ["manifest.json", "log.event.copy.gz", "blobs.txt.gz"])
 @pytest.mark.parametrize("how", ["cut", "gone", "changed"])
 async def test_a_torn_backup_is_refused_before_anything_is_written(
-    file: str, how: str, place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    file: str,
+    how: str,
+    place: Installation,
+    base: SmallBase,
+    elsewhere: Installation,
+    repository: Repository,
 ) -> None:
     await base.add("one")
     manifest = (await backup(place.dsn, place.blobs, repository)).manifest
@@ -328,11 +315,11 @@ async def test_a_torn_backup_is_refused_before_anything_is_written(
     assert refused.value.code == "torn-backup"
     assert not [p for p in elsewhere.folder.rglob("*") if p.is_file()]
     with pytest.raises(asyncpg.UndefinedTableError):
-        await elsewhere.content()
+        await content_of(elsewhere)
 
 
 async def test_only_an_empty_installation_is_restored_into(
-    place: Place, base: SmallBase, repository: Repository
+    place: Installation, base: SmallBase, repository: Repository
 ) -> None:
     await base.add("one")
     await backup(place.dsn, place.blobs, repository)
@@ -342,7 +329,7 @@ async def test_only_an_empty_installation_is_restored_into(
 
 
 async def test_another_installation_is_not_mixed_in(
-    place: Place, base: SmallBase, repository: Repository
+    place: Installation, base: SmallBase, repository: Repository
 ) -> None:
     await base.add("one")
     await backup(place.dsn, place.blobs, repository)
@@ -353,7 +340,9 @@ async def test_another_installation_is_not_mixed_in(
     assert refused.value.code == "other-installation"
 
 
-async def test_a_wrong_folder_is_refused(place: Place, base: SmallBase, tmp_path: Path) -> None:
+async def test_a_wrong_folder_is_refused(
+    place: Installation, base: SmallBase, tmp_path: Path
+) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"meow")
     with pytest.raises(Refusal) as refused:
@@ -366,7 +355,7 @@ async def test_a_wrong_folder_is_refused(place: Place, base: SmallBase, tmp_path
 
 
 async def test_a_full_disk_leaves_the_backups_before(
-    place: Place, base: SmallBase, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    place: Installation, base: SmallBase, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await base.add("one")
     first = (await backup(place.dsn, place.blobs, repository)).manifest
@@ -381,7 +370,7 @@ async def test_a_full_disk_leaves_the_backups_before(
 
 
 async def test_a_killed_backup_leaves_nothing_that_counts(
-    place: Place, base: SmallBase, repository: Repository
+    place: Installation, base: SmallBase, repository: Repository
 ) -> None:
     await base.add("one")
     repository.create()
@@ -396,7 +385,7 @@ async def test_a_killed_backup_leaves_nothing_that_counts(
 
 
 async def test_two_backups_at_once_do_not_mix(
-    place: Place, base: SmallBase, repository: Repository
+    place: Installation, base: SmallBase, repository: Repository
 ) -> None:
     await base.add("one")
     repository.create()
@@ -415,12 +404,12 @@ async def test_a_torn_line_of_the_tombstones_costs_no_other(repository: Reposito
 
 
 async def test_a_backup_of_an_earlier_version_is_migrated(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     """The schema of before the hash chain: its rows get their links after they are restored."""
     await base.add("one")
     made = (await backup(place.dsn, place.blobs, repository)).manifest
-    before = await place.content()
+    before = await content_of(place)
     new = {"salt", "digest", "chain", "redacted_at", "fingerprint"}
     partial = repository.partial("old")
     tables = []
@@ -440,14 +429,14 @@ async def test_a_backup_of_an_earlier_version_is_migrated(
     old["migrations"] = tuple(m for m in made.migrations if m[0] < "0009")
     repository.finish(partial, made.model_copy(update=old))
     await bring_back(repository, elsewhere, at="old")
-    after = await elsewhere.content()
+    after = await content_of(elsewhere)
     assert [r[:15] for r in after["log"]] == [r[:15] for r in before["log"]]
     assert after["log"][0][15:18] != before["log"][0][15:18]  # another salt
     assert after["head"][2] not in (before["head"][2], bytes(32))
 
 
 async def test_a_backup_of_a_newer_version_is_refused(
-    place: Place, base: SmallBase, elsewhere: Place, repository: Repository
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
 ) -> None:
     made = (await backup(place.dsn, place.blobs, repository)).manifest
     newer = made.model_copy(update={"migrations": (*made.migrations, ("9999_next.sql", "0" * 64))})
@@ -464,6 +453,6 @@ def _full(*_: object) -> Any:
     raise OSError(28, "No space left on device")
 
 
-async def _again(place: Place, repository: Repository) -> Repository:
+async def _again(place: Installation, repository: Repository) -> Repository:
     await backup(place.dsn, place.blobs, repository)
     return repository
