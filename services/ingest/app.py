@@ -24,6 +24,7 @@ from services.ingest.control import add_control_routes
 from services.ingest.domain import Identity, checked_name, readable_type, stated_valid_from
 from services.ingest.dropped import Dropped
 from services.ingest.dropzone import open_dropzone
+from services.ingest.elsewhere import Elsewhere
 from services.ingest.erase import Eraser
 from services.ingest.erasures import add_erasure_routes
 from services.ingest.jobs import Jobs
@@ -181,7 +182,8 @@ async def build(env: Env) -> Service:
     identity = Identity(await env.log.identity_key())
     zone = DropzoneSettings()
     dropped = Dropped(zone.dropzone) if zone.dropzone else None
-    eraser = Eraser(env.log, env.blobs, ParseCache(env.pool), dropped)
+    elsewhere = Elsewhere(dropped, env.settings.backups)
+    eraser = Eraser(env.log, env.blobs, ParseCache(env.pool), elsewhere)
     app, jobs = create_app(env, identity), Jobs(env.log, env.blobs, eraser)
     add_control_routes(app, jobs)
     add_erasure_routes(app, env.log, eraser, jobs)

@@ -20,12 +20,15 @@ class Dropped:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
 
-    def forget(self, source_id: str, sizes: Collection[int]) -> int:
+    def forget(
+        self, source_id: str, sizes: Collection[int], paths: Collection[str] | None = None
+    ) -> int:
         """Delete every file with these bytes, and the notes about it; returns how many files.
 
         Args:
             source_id: SHA-256 of the bytes.
             sizes: lengths that they may have; no other file is read.
+            paths: only files that were there, below the zone; None: wherever they were.
 
         Raises:
             Retry: a file cannot be read or deleted now.
@@ -36,6 +39,8 @@ class Dropped:
                 if file.name.endswith(NOTE) and _tells_of(file, source_id):
                     self._remove(file)
                 elif _size(file) in sizes and _sha256(file) == source_id:
+                    if paths is not None and self._path(file) not in paths:
+                        continue
                     self._remove(file)
                     self._remove(file.with_name(f"{file.name}{NOTE}"))
                     gone += 1
@@ -47,6 +52,10 @@ class Dropped:
         for top in (DONE, FAILED):
             for folder, _, names in os.walk(self._root / top):
                 yield from (Path(folder, name) for name in names)
+
+    def _path(self, file: Path) -> str:
+        """Where it was, below the zone."""
+        return "/".join(file.relative_to(self._root).parts[1:])
 
     def _remove(self, file: Path) -> None:
         """Delete a file, and the folders that it leaves empty: their names are words too."""

@@ -21,11 +21,11 @@ from contracts.events import (
 from contracts.http import Deleted
 from kernel.blobs import Blobs
 from kernel.cache import ParseCache
-from kernel.erasure import STORES, Keepers, Traces, stores
+from kernel.erasure import STORES, Keepers, Traces, is_live, stores
 from kernel.errors import Refusal, WrongVersion
 from kernel.log import Log, Pending, reactions
 from services.ingest.accept import TRIES, receipt_id
-from services.ingest.dropped import Dropped
+from services.ingest.elsewhere import Elsewhere
 from services.ingest.life import STOPPABLE, Life, fold, lost, stop
 
 HANDLER = "ingest.on_erased"
@@ -67,9 +67,10 @@ class Eraser:
     """
 
     def __init__(
-        self, log: Log, blobs: Blobs, cache: ParseCache, dropped: Dropped | None = None
+        self, log: Log, blobs: Blobs, cache: ParseCache, elsewhere: Elsewhere | None = None
     ) -> None:
-        self._log, self._blobs, self._cache, self._dropped = log, blobs, cache, dropped
+        self._log, self._blobs, self._cache = log, blobs, cache
+        self._elsewhere = elsewhere or Elsewhere()
         self._traces = Traces(log, blobs)
         self._busy: dict[str, asyncio.Lock] = {}
 
@@ -154,8 +155,8 @@ class Eraser:
         """Delete what a blocked version left; its tombstone, to be appended."""
         streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
         events = _about(event.version_id, await self._log.streams(streams))
-        names = await self._traces.names([*events, event])
-        deleted, _ = await self._forget([*events, event], event.version_id, names)
+        others = await self._left(event.source_id, event.version_id)
+        _, deleted, _ = await self._forget([*events, event], others)
         return Erased(**event.ids, reason="blocked", scope="version", blobs=deleted)
 
     async def clean(self, document_id: str, version_id: str, tally: Tally | None = None) -> None:
@@ -193,18 +194,15 @@ class Eraser:
         kept: Counter[str] = Counter()
         if fold(version_id, envelopes).erased:
             events = _about(version_id, envelopes)
-            names = await self._traces.names(events)
-            mine = await self._traces.names(_last_life(events))
-            deleted, removed["cached-parses"] = await self._forget(events, version_id, names)
+            others = await self._left(events[0].source_id, version_id)
+            mine = await self._traces.names([*_last_life(events), *others])
+            blobs, deleted, removed["cached-parses"] = await self._forget(events, others)
             tally.blobs += deleted
-            at = tombstone.position
-            await self._count(mine, stores(events), erased, at, (removed, kept))
+            kinds, at = stores([*events, *others]), tombstone.position
+            await self._count(mine, kinds, erased, at, (removed, kept))
             await self._erase_attached(erased, tombstone.correlation_id, tally)
-            if self._dropped is not None and not kept["originals"]:
-                sizes = {e.size_bytes for e in events if isinstance(e, DocumentReceived)}
-                forget = self._dropped.forget
-                gone = await asyncio.to_thread(forget, erased.source_id, sizes)
-                removed["dropped-files"] += gone
+            shared = bool(kept["originals"])
+            removed.update(await self._elsewhere.forget(tombstone, events, blobs, shared))
         if erased.reason == "request":
             removed["names"] += await self._log.redact(erased.document_id, version_id)
         return BytesPurged(
@@ -313,35 +311,37 @@ class Eraser:
         return len(there)
 
     async def _forget(
-        self, events: Sequence[Event], version_id: str, names: Keepers
-    ) -> tuple[int, int]:
-        """Delete what `events` name and nobody else needs; returns how many blobs there were, and
-        how many parses the cache knew."""
-        source_id = events[0].source_id
+        self, events: Sequence[Event], others: Sequence[Event]
+    ) -> tuple[set[str], int, int]:
+        """Delete what a version's events name and nobody else needs, and what `others` left.
+
+        Returns the names of the blobs, how many there were, and how many parses the cache knew.
+        """
+        source_id, version_id = events[0].source_id, events[0].version_id
+        names = dict(await self._traces.names([*events, *others]))
         unused, cached = await self._traces.unused(names, but=[version_id]), []
         if source_id in unused:
-            left = await self._left(source_id, version_id)
-            names = {**names, **await self._traces.names(left)}
-            events = [*events, *left]
-            unused = await self._traces.unused(names, but=[version_id])
             cached = await self._cache.drop(source_id)
             unused += [name for name in cached if name not in names]
-            await self._forget_parse_of_parent(events)
+            await self._forget_parse_of_parent([*events, *others])
         # A parse alone names the files that were inside: it goes last, so that a kill loses none.
-        parses = {e.parsed_sha256 for e in events if isinstance(e, Parsed)}
+        parses = {e.parsed_sha256 for e in (*events, *others) if isinstance(e, Parsed)}
         deleted = await self._traces.delete(sorted(unused, key=lambda name: name in parses))
         for document, version in await self._log.users(source_id):
             await lost(self._log, self._blobs, document, version)
-        return deleted, len(cached)
+        return set(unused), deleted, len(cached)
 
     async def _left(self, source_id: str, version_id: str) -> list[Event]:
-        """Events of the other versions of these bytes. They were erased before, and their texts
-        were kept as long as somebody had the bytes."""
+        """Events of the other versions of these bytes, if all were erased: their texts were kept as
+        long as somebody had the bytes, and go with the last of them. Else nothing."""
         found: list[Event] = []
         for document, version in await self._log.users(source_id):
             if version != version_id:
                 streams = [f"document-{document}", f"version-{version}"]
-                found += _about(version, await self._log.streams(streams))
+                envelopes = await self._log.streams(streams)
+                if is_live(version, envelopes):
+                    return []
+                found += _about(version, envelopes)
         return found
 
     async def _forget_parse_of_parent(self, events: Sequence[Event]) -> None:
