@@ -47,7 +47,8 @@ check: setup  ## Format, lint, types, import directions, generated files
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory schemas flow
 	$(BIN)/python -m docs.make_settings
-	@changed="$$(git status --porcelain -- contracts/schemas README.md docs/operations.md)"; \
+	$(BIN)/python -m docs.make_asyncapi
+	@changed="$$(git status --porcelain -- contracts/schemas README.md docs/operations.md docs/asyncapi.json)"; \
 	  test -z "$$changed" || { echo "generated files are not committed:"; echo "$$changed"; exit 1; }
 
 fmt: setup  ## Format, and repair what can be

@@ -1,18 +1,28 @@
 """The account of other products on a real nats-server: they hear all, and change nothing."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
+import httpx
 import nats
 import nats.errors
 import pytest
+from fastapi import FastAPI
 
 from cli.datadir import BUS_USERS, OUTSIDE_BUS_USERS
 from contracts.events import EVENTS, subject
+from docs.subscriber.subscriber import events
+from kernel.db import pool
 from kernel.embedded import EmbeddedNats
+from kernel.log import Log, Pending
 from kernel.provision import LANES, OUTSIDE_USERS, STREAM, nats_config, provision
+from kernel.testing import received
 from kernel.testing_wait import eventually
+from services.search.stream import add_stream_route
 
 
 class Bus:
@@ -105,3 +115,43 @@ async def test_a_stream_outside_stores_replays(bus: Bus) -> None:
     assert (ack.stream, ack.seq, refused) == ("MINE", 1, [])
     for one in (client, replay):
         await one.close()
+
+
+async def test_the_example_subscriber_hears_every_event_once(bus: Bus, database: str) -> None:
+    """Also those from before it came, and those that the bus lost while it was away."""
+    db = await pool(database)
+    log = Log(db)
+    app = FastAPI()
+    add_stream_route(app, log)
+    transport = httpx.ASGITransport(app)
+    relay, _ = await bus.connect("relay")
+
+    async def happen(*, lost: bool = False) -> None:
+        event = received(document_id=uuid4().hex, version_id=uuid4().hex)
+        await log.append([Pending(event, uuid4(), uuid4(), "svc:ingest")])
+        (stored,) = await log.read(await log.head() - 1)
+        if not lost:
+            wire = json.dumps(stored.to_cloudevent()).encode()
+            await relay.request(stored.subject, wire, timeout=5)
+
+    for _ in range(3):
+        await happen()
+    heard: list[int] = []
+    async with httpx.AsyncClient(transport=transport, base_url="http://kb") as http:
+        url = bus.server.url.replace("//", "//subscriber:secret-subscriber@")
+
+        async def listen() -> None:
+            async for event in events(url, http, 1):
+                heard.append(event["position"])
+
+        listening = asyncio.ensure_future(listen())
+        await eventually(lambda: heard == [2, 3])
+        await happen()
+        await happen(lost=True)
+        await happen()
+        await eventually(lambda: heard == [2, 3, 4, 5, 6])
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+    await relay.close()
+    db.terminate()
