@@ -27,6 +27,9 @@ LanguageCheck = Annotated[
 ]
 Languages = Annotated[str | None, typer.Option("--languages", help="Taken in, by code: en,de,sr.")]
 Scan = Annotated[str | None, typer.Option("--scan", help="full; rules: without the learned layer.")]
+Embedder = Annotated[
+    str | None, typer.Option("--embedder", help="A name of KB_EMBEDDERS, or default; kb rebuild.")
+]
 DATA = Path("data")
 
 
@@ -63,11 +66,12 @@ def create(
     language_check: LanguageCheck = None,
     languages: Languages = None,
     scan: Scan = None,
+    embedder: Embedder = None,
     data: Data = DATA,
     json_: Json = False,
 ) -> None:
     """Make one. (An upload makes one too, with the settings that nobody changed.)"""
-    asked = _settings(title, chunking, language_check, languages, scan)
+    asked = _settings(title, chunking, language_check, languages, scan, embedder)
     _show(_call(data, "POST", "/projects", json=asked | {"project": project}), json_=json_)
 
 
@@ -78,11 +82,13 @@ def set_(
     language_check: LanguageCheck = None,
     languages: Languages = None,
     scan: Scan = None,
+    embedder: Embedder = None,
     data: Data = DATA,
     json_: Json = False,
 ) -> None:
-    """Change settings; they hold for what comes in from now on. kb rebuild cuts the rest anew."""
-    change = _settings(None, chunking, language_check, languages, scan)
+    """Change settings; they hold for what comes in from now on. kb rebuild changes the rest, and
+    the embedder, from which on new documents have it too."""
+    change = _settings(None, chunking, language_check, languages, scan, embedder)
     if not change:
         raise CliError("nothing to change", "see kb project set --help")
     _show(_call(data, "PUT", _path(project), json=change), json_=json_)
@@ -119,10 +125,11 @@ def _settings(
     language_check: bool | None,
     languages: str | None,
     scan: str | None,
+    embedder: str | None,
 ) -> dict[str, Any]:
     codes = None if languages is None else [c.strip() for c in languages.split(",") if c.strip()]
     given = {"title": title, "chunking": chunking, "language_check": language_check,
-             "accepted_languages": codes, "scan": scan}  # fmt: skip
+             "accepted_languages": codes, "scan": scan, "embedder": embedder}  # fmt: skip
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -147,4 +154,5 @@ def _show(reply: Any, *, json_: bool) -> None:
     out(f"{'language check':<20} {'on' if view.language_check else 'off'}")
     languages = view.accepted_languages
     out(f"{'accepted languages':<20} {', '.join(languages) if languages else 'all known'}")
+    out(f"{'embedder':<20} {clean(view.embedder)}")
     out(f"{'scan':<20} {'rules and learned layer' if view.scan == 'full' else 'rules alone'}")

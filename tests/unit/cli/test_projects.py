@@ -19,10 +19,13 @@ VIEW: dict[str, Any] = {
 
 def test_a_project_is_made_with_what_was_said(door: Door, kb: Kb) -> None:  # noqa: F811
     door.reply = JSONResponse(VIEW, 201)
-    done = kb("project", "create", "law", "--title", "Закони", "--scan", "rules")
+    words = ("--title", "Закони", "--scan", "rules", "--embedder", "small")
+    done = kb("project", "create", "law", *words)
     (asked,) = door.seen
     assert asked[:2] == ("POST", "/projects")
-    assert json.loads(asked[2]) == {"project": "law", "title": "Закони", "scan": "rules"}
+    assert json.loads(asked[2]) == {
+        "project": "law", "title": "Закони", "scan": "rules", "embedder": "small",
+    }  # fmt: skip
     assert "Закони" in done.out and "rules alone" in done.out
 
 
