@@ -59,7 +59,7 @@ def show(project: Name = "default", data: Data = DATA, json_: Json = False) -> N
 
 
 @app.command()
-def create(
+def create(  # noqa: PLR0913, PLR0917 - every option is a parameter
     project: Name,
     title: Title = None,
     chunking: Chunking = None,
