@@ -14,16 +14,14 @@ from kernel.provision import LANES
 
 FILE = Path(__file__).parent / "asyncapi.json"
 TITLE = "citelog events"
-ABOUT = " ".join(
-    """\
+ABOUT = """\
 Every fact about a document, in order, as CloudEvents 1.0 JSON. The user `subscriber` of the bus may
 subscribe to `kb.evt.>`; only citelog's own relay publishes there. The header `Nats-Msg-Id` is the
 event's `id`, `kb-position` its position in the log: what was missed is at `GET /events?after=…`, or
 in `kb replay`. Replays come on subjects below `kb.replay.` with the same messages. An event of an
 older version keeps its version and its data (its schema is in contracts/schemas, as all are);
 `kb replay --current` lifts it. Unknown fields and types are to be ignored: versions of the same
-number only grow.""".split()
-)
+number only grow."""
 
 
 def rendered() -> str:
