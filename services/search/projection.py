@@ -249,6 +249,8 @@ class Projection:
                 connection, version_id=event.version_id, at=envelope.recorded_at
             )
             await self._sql.drop_held(connection, version_id=event.version_id)
+            if event.reason == "request":
+                await self._sql.forget_names(connection, version_id=event.version_id)
         if withdrawn:
             await self._withdraw(connection, ids, row, event, met, job)
             await self._hold(connection, event.version_id, envelope.recorded_at)

@@ -30,7 +30,8 @@ ON CONFLICT (version_id) DO UPDATE SET
   name = excluded.name, media_type = excluded.media_type, status = 'received', stage = 'converter',
   supersedes = excluded.supersedes, trusted = excluded.trusted, received_at = excluded.received_at,
   valid_from = excluded.valid_from, job_id = excluded.job_id, position = excluded.position,
-  parent = excluded.parent, title = excluded.title, pending = NULL, attachments = NULL,
+  parent = excluded.parent, title = excluded.title, source_key = excluded.source_key,
+  pending = NULL, attachments = NULL,
   error = NULL, verdict = NULL, language = NULL, parser = NULL, converter = NULL, embedder = NULL,
   parsed_sha256 = NULL, body_sha256 = NULL, meta_sha256 = NULL, chunks_sha256 = NULL,
   body_bytes = NULL, chunk_count = NULL;
@@ -72,6 +73,17 @@ UPDATE read.version SET
   body_bytes = coalesce(:body_bytes, body_bytes), chunk_count = coalesce(:chunk_count, chunk_count),
   error = coalesce(:error, error)
 WHERE version_id = :version_id;
+
+-- name: forget_names!
+-- Words of people leave a version that a person had erased, and its jobs, as they leave the log
+-- (log.redacted): a replay, before or after that, comes to the same.
+WITH gone AS (
+  UPDATE read.version SET name = '(erased)', title = '(erased)', source_key = '',
+    attachments = NULL, error = error || '{"reason": "(erased)"}'
+   WHERE version_id = :version_id
+)
+UPDATE read.job SET name = '(erased)', error = error || '{"reason": "(erased)"}'
+ WHERE version_id = :version_id;
 
 -- name: update_job!
 UPDATE read.job SET status = :status, stage = :stage, updated_at = :at,

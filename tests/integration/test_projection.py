@@ -384,8 +384,31 @@ async def test_a_deletion_ends_the_job_and_leaves_no_text(world: World) -> None:
     job_id = (await world.fold()).job_id
     await world.log.append([first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))])
     view = await world.fold()
-    assert (view.status, view.title, view.windows) == ("erased", "Закон.md", [])
-    assert (await world.documents.job(job_id)).status == "erased"
+    assert (view.status, view.title, view.windows) == ("erased", "(erased)", [])
+    assert (view.name, view.source_key) == ("(erased)", "")
+    job = await world.documents.job(job_id)
+    assert (job.status, job.name) == ("erased", "(erased)")
+
+
+@pytest.mark.parametrize("sent_again", [False, True])
+async def test_a_replay_comes_to_the_same_whether_names_left_the_log_or_not(
+    world: World, sent_again: bool
+) -> None:
+    await world.to_indexed()
+    await again(world)
+    await world.add(Failed(**world.receipt.ids, stage="converter", code="corrupt", reason="words"))
+    await attach(world, "child.md")
+    ids = world.receipt.ids
+    await world.log.append([first(Erased(**ids, reason="request", scope="document", blobs=5))])
+    if sent_again:
+        await again(world)
+    await world.fold()
+    live = await digest(world.log.pool)
+    await world.projection.replay()
+    assert await digest(world.log.pool) == live
+    assert await world.log.redact(world.receipt.document_id, world.receipt.version_id) > 2
+    await world.projection.replay()
+    assert await digest(world.log.pool) == live
 
 
 async def test_a_version_that_is_sent_again_after_its_deletion_begins_anew(world: World) -> None:
