@@ -21,14 +21,20 @@ class Dropped:
         self._root = root.absolute()
 
     def forget(
-        self, source_id: str, sizes: Collection[int], paths: Collection[str] | None = None
+        self,
+        source_id: str,
+        sizes: Collection[int],
+        paths: Collection[str] = (),
+        *,
+        shared: bool = False,
     ) -> int:
         """Delete every file with these bytes, and the notes about it; returns how many files.
 
         Args:
             source_id: SHA-256 of the bytes.
             sizes: lengths that they may have; no other file is read.
-            paths: only files that were there, below the zone; None: wherever they were.
+            paths: where the files were, below the zone: folders there that are empty go too.
+            shared: others have the same bytes; only files that were at `paths` go.
 
         Raises:
             Retry: a file cannot be read or deleted now.
@@ -39,11 +45,13 @@ class Dropped:
                 if file.name.endswith(NOTE) and _tells_of(file, source_id):
                     self._remove(file)
                 elif _size(file) in sizes and _sha256(file) == source_id:
-                    if paths is not None and self._path(file) not in paths:
+                    if shared and self._path(file) not in paths:
                         continue
                     self._remove(file)
                     self._remove(file.with_name(f"{file.name}{NOTE}"))
                     gone += 1
+            for path in paths:
+                self._tidy(self._root / path)
         except OSError as error:
             raise Retry(f"drop-zone: {error.strerror}", after=30) from error
         return gone
@@ -58,11 +66,16 @@ class Dropped:
         return "/".join(file.relative_to(self._root).parts[1:])
 
     def _remove(self, file: Path) -> None:
-        """Delete a file, and the folders that it leaves empty: their names are words too."""
+        """Delete a file, and the folders that it leaves empty."""
         file.unlink(missing_ok=True)
+        self._tidy(file)
+
+    def _tidy(self, file: Path) -> None:
+        """Remove the empty folders above a file: their names are words too. Those at the top of the
+        zone stay: projects, `done`, `failed`."""
         with suppress(OSError):
             for folder in file.parents:
-                if folder.parent == self._root:
+                if self._root not in folder.parent.parents:
                     break
                 folder.rmdir()
 

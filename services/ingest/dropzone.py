@@ -239,8 +239,8 @@ class Dropzone:
             log.warning("dropzone.away", error=f"{type(error).__name__}: {error}"[:300])
             return False
         except OSError as error:
-            path = followed.taken.path[-300:]
-            log.warning("dropzone.cannot_move", path=path, error=str(error)[:300])
+            job, why = str(followed.job), error.strerror
+            log.warning("dropzone.cannot_move", job=job, error=why)  # names are words
         return True
 
     async def _head(self) -> int:
@@ -345,10 +345,22 @@ class Dropzone:
         if not (keep and end.code) and await asyncio.to_thread(self._zone.is_changed, taken):
             await self._put_back(followed)  # written once more after it was taken: a new version
             return
+        if keep and await self._is_erased(followed):
+            await asyncio.to_thread(self._zone.discard, taken)
+            self._board.drop(followed)
+            return
         text = end.text(taken, followed.job)
-        place = await asyncio.to_thread(self._zone.settle, taken, text, keep=keep)
+        await asyncio.to_thread(self._zone.settle, taken, text, keep=keep)
         self._board.drop(followed)
-        log.info("dropzone.settled", path=taken.path[-300:], code=end.code, place=str(place)[-300:])
+        log.info("dropzone.settled", job=str(followed.job), code=end.code)  # names are words
+
+    async def _is_erased(self, followed: Followed) -> bool:
+        """Was the document erased before its file was put away? Nothing is left of it then."""
+        begun = await self._log.job(followed.job)
+        if begun is None:
+            return False
+        ids = begun.data["document_id"], begun.data["version_id"]
+        return (await load_life(self._log, *ids)).erased
 
     async def _put_back(self, followed: Followed) -> None:
         if await asyncio.to_thread(self._zone.put_back, followed.taken):

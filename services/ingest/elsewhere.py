@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from contracts.envelope import Envelope
@@ -41,12 +42,9 @@ class Elsewhere:
         receipts = [e for e in events if isinstance(e, DocumentReceived)]
         if self.dropped is not None:
             keys = {r.source_key for r in receipts if r.via == "dropzone"}
-            removed["dropped-files"] = await asyncio.to_thread(
-                self.dropped.forget,
-                tombstone.data["source_id"],
-                {r.size_bytes for r in receipts},
-                keys if shared else None,
-            )
+            sizes = {r.size_bytes for r in receipts}
+            forget = partial(self.dropped.forget, tombstone.data["source_id"], sizes, keys)
+            removed["dropped-files"] = await asyncio.to_thread(forget, shared=shared)
         if self.backups is not None:
             try:
                 removed["backups"] = await forget_in_backups(

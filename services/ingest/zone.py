@@ -268,6 +268,11 @@ class Zone:
             self._write(taken.folder / "verdict.json", verdict)
             return self._finish(taken, target, error, keep)
 
+    def discard(self, taken: Taken) -> None:
+        """Delete a taken file, and leave nothing in its place."""
+        with self._moving():
+            shutil.rmtree(taken.folder)
+
     def _finish(self, taken: Taken, target: str, error: str | None, keep: bool) -> Path:
         place = self.root / target
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -267,6 +267,22 @@ async def test_a_cancelled_job_is_a_failed_file(world: World) -> None:
     assert "code: cancelled\n" in world.below("failed")["a.md.error.txt"]
 
 
+async def test_of_a_document_that_was_erased_meanwhile_no_file_is_put_away(world: World) -> None:
+    cache: Any = MemoryParseCache()
+    eraser = Eraser(world.log, world.blobs, cache)
+    async with world.running():
+        world.put("deep/a.md")
+        (one,) = await world.received()
+        await eraser.delete(one.data["document_id"], "somebody")
+        await eventually(lambda: _none(world.below(".working")))
+    assert {**world.below("failed"), **world.below("done"), **world.below("")} == {}
+
+
+def _none(files: dict[str, str]) -> bool:
+    assert files == {}
+    return True
+
+
 async def test_a_job_that_ends_while_nobody_looks_is_found_at_the_start(world: World) -> None:
     async with world.running():
         world.put("a.md")
