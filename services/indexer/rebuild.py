@@ -171,6 +171,8 @@ class Run:
     """Versions whose worker wrote them and has not said so yet."""
     announced: dict[str, tuple[Pending, int]] = field(default_factory=dict)
     """New cuts that were recorded, by version, and the versions of their streams then."""
+    behind: bool = False
+    """Did the log say more than what was folded of it?"""
     erased: list[Chunked] = field(default_factory=list)
     """Cuts of versions that were erased while we embedded them."""
     embedded: int = 0
@@ -182,7 +184,6 @@ class Run:
             await self.fill(self._among_others)
             await self.contents.catch_up(self.index.log)
             await self.fill(self._among_others)
-            await verify(self)
             before = await self.switch()
         finally:
             for event in self.erased:
@@ -220,6 +221,7 @@ class Run:
                     await self._write(event, lock)
             except FileNotFoundError:
                 # Its blobs are gone: it was erased while we worked, or something is wrong.
+                self.behind = True
                 await self.contents.catch_up(self.index.log)
                 if version_id in self.contents.indexed:
                     raise
@@ -234,6 +236,7 @@ class Run:
             if not texts.live:
                 self.erased.append(event)
             if not texts.live or not texts.may_be_indexed(event):
+                self.behind = True
                 return
             left = await self.index.put(connection, self.generation, passages, first=first)
         if left:
@@ -256,7 +259,7 @@ class Run:
         own = self.contents.cuts[version_id].get(self.placed.get(version_id, ""))
         if own is not None and _text(own) == _text(said):
             return own
-        if said.chunker == self.generation.chunker and not self.anew:
+        if self.generation.chunker in (None, said.chunker) and not self.anew:
             return said
         return await self._recut(said)
 
@@ -286,7 +289,7 @@ class Run:
             before = live[0] if live else None
             for _ in range(ROUNDS):
                 await self._catch_up(before)
-                if await self._announce():
+                if not self.behind and await self._announce():
                     break
             else:
                 raise NotVerified("versions move on too fast: try it again")
@@ -316,6 +319,7 @@ class Run:
 
     async def _catch_up(self, before: Generation | None) -> None:
         """Make the generation hold what the log says now."""
+        self.behind = False
         await self.contents.catch_up(self.index.log)
         await self._add_unlogged(before)
         await self.fill(self._alone)

@@ -199,6 +199,24 @@ async def test_a_text_that_is_found_to_be_bad_leaves_the_one_that_stands_by(
     assert (await rollback(world.index, "default")).passages == 0
 
 
+async def test_a_bad_text_that_was_replaced_leaves_the_one_that_stands_by_too(
+    world: TwoWorld,
+) -> None:
+    """What stands by still holds the text that the live generation does not have any more."""
+    old = await world.chunked("a.md")
+    (done,) = await on_chunked(old, index=world.index, **world.deps)
+    await world.log.append([first(done)])
+    await rebuild(world.index, "default")
+    await world.indexed("a.md", MANY)
+    await judged(world, old, "quarantine")
+    verdict: Any = (await world.facts(ScanVerdict))[-1]
+    await on_scan_verdict(verdict, cut_options=world.cut, index=world.index, **world.deps)
+    assert {r["generation"] for r in await world.log.pool.fetch("SELECT * FROM read.chunk")} == {2}
+    assert await world.vectors.count("default__g1") == 0
+    assert (await rollback(world.index, "default")).passages == 4
+    await world.consistent()
+
+
 async def test_a_rollback_brings_the_windows_that_were_set_meanwhile(world: TwoWorld) -> None:
     done = await world.indexed("a.md")
     await rebuild(world.index, "default")
@@ -379,6 +397,46 @@ async def test_a_version_that_moves_on_while_its_new_cut_is_recorded_is_looked_a
     assert once and rebuilt.versions == 1
     assert done.version_id not in {r["version_id"] for r in await world.rows()}
     await world.consistent()
+
+
+@pytest.mark.parametrize("gone", ["erased", "found to be bad"])
+async def test_a_version_that_goes_at_the_last_moment_does_not_stop_the_rebuild(
+    world: TwoWorld, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    done = await world.indexed("a.md", MANY)
+    kept = await world.indexed("b.md")
+    passages = world.index.passages
+    cut: Any = (await world.facts(Chunked))[0]
+
+    async def late(event: Chunked, *args: Any) -> Any:
+        made = await passages(event, *args)
+        if event.version_id == done.version_id and gone == "erased":
+            monkeypatch.undo()
+            await world.log.append([first(_erased(done))])
+            world.blobs.content.pop(cut.body_sha256)
+        elif event.version_id == done.version_id:
+            monkeypatch.undo()
+            await judged(world, cut, "quarantine")
+        return made
+
+    monkeypatch.setattr(world.index, "passages", late)
+    rebuilt = await rebuild(world.index, "default")
+    assert rebuilt.versions == 1
+    assert {r["version_id"] for r in await world.rows()} == {kept.version_id}
+    await world.consistent()
+
+
+async def test_a_generation_of_before_0011_comes_back_as_it_was_cut(world: TwoWorld) -> None:
+    await world.indexed("a.md", MANY)
+    before = await world.chunk_ids()
+    await world.log.pool.execute(
+        "UPDATE read.placed SET chunks_sha256 = '', windows_at = -1;"
+        "UPDATE read.generation SET chunker = NULL"
+    )
+    await rebuild(world.index, "default")
+    back = await rollback(world.index, "default")
+    assert (back.chunker, back.recut, back.written) == ("", 0, 4)
+    assert await world.chunk_ids() == before
 
 
 # -- another embedder ------------------------------------------------------------------------------
