@@ -1,6 +1,7 @@
 """Looks for a word in everything that a stack keeps, in every form that it may have there."""
 
 import base64
+import json
 import re
 import zipfile
 import zlib
@@ -35,9 +36,11 @@ class Forms:
 
 
 def forms_of(word: str) -> Forms:
-    """An ASCII word in lower case: plain, UTF-16, hexadecimal, base64 at each of its places."""
+    """A word in lower case: plain, UTF-16, escaped as in JSON, hexadecimal, base64 at each of its
+    places. Of letters that are not ASCII capitals are not found."""
     plain = word.encode()
-    folded = (plain, word.encode("utf-16-le"), word.encode("utf-16-be"), plain.hex().encode())
+    wide = (word.encode("utf-16-le"), word.encode("utf-16-be"))
+    folded = (plain, *wide, json.dumps(word)[1:-1].encode(), plain.hex().encode())
     return Forms(folded, tuple(_base64(plain, shift) for shift in range(3)))
 
 
