@@ -273,7 +273,11 @@ def test_a_question_names_one_project_or_several() -> None:
     assert QueryRequest.model_validate({"query": "x"}).bases == ("default",)
     several = QueryRequest.model_validate({"query": "x", "projects": ["b", "a", "b"]})
     assert several.bases == ("b", "a")
-    bad: dict[str, object]
-    for bad in ({"projects": []}, {"projects": ["a"], "project": "a"}, {"projects": ["A b"]}):
+    wrong: tuple[dict[str, object], ...] = (
+        {"projects": []},
+        {"projects": ["a"], "project": "a"},
+        {"projects": ["A b"]},
+    )
+    for bad in wrong:
         with pytest.raises(ValueError):
             QueryRequest.model_validate({"query": "x", **bad})
