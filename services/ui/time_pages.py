@@ -1,6 +1,7 @@
 """The pages of a document over time: its history, and what changed between two versions."""
 
 import asyncio
+import re
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -11,6 +12,8 @@ from kernel.errors import Refusal
 from services.ui import changes
 from services.ui.identity import Person, utcnow
 from services.ui.site import Site
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def add_time(pages: APIRouter, site: Site) -> None:
@@ -48,6 +51,7 @@ def add_time(pages: APIRouter, site: Site) -> None:
             status=200 if reply else 422,
             document=document,
             asked=asked,
+            days={side: name if _DAY.fullmatch(name) else "" for side, name in asked.items()},
             reply=reply,
             refusal=None if reply else found,
             sections=changes.changes(reply) if reply else [],

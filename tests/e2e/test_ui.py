@@ -134,6 +134,56 @@ async def test_a_document_goes_in_and_comes_out_as_a_passage_without_scripts(
     assert "twenty million euro" in highlighted.partition("Chapter 2")[0]
 
 
+async def put_line(client: httpx.AsyncClient, project: str) -> str:
+    """Two versions of the act, the first valid in 2015 and the second since 2020; its page."""
+    csrf = field((await client.get("/ui/upload")).text, "csrf")
+    document = ""
+    for year, words in (("2015", "twenty"), ("2020", "thirty")):
+        law = LAW.replace("twenty", words).replace("Article 6", f"Article {int(year) - 2009}")
+        answer = await client.post(
+            "/documents",
+            headers={"x-csrf-token": csrf},
+            data={"project": project, "source": "the act", "valid_from": f"{year}-01-01"},
+            files={"file": ("act.md", law.encode())},
+        )
+        assert answer.status_code == 202, answer.text
+        job, document = answer.json()["job_id"], answer.json()["document_id"]
+
+        async def indexed(job: str = job) -> bool:
+            found = await client.get(f"/jobs/{job}")
+            return bool(found.status_code == 200 and found.json()["status"] == "indexed")
+
+        await eventually(indexed, deadline=90, every=0.2)
+    page = f"/ui/documents/{document}"
+
+    async def taken_over() -> bool:
+        return "Was valid" in (await client.get(page)).text
+
+    await eventually(taken_over, deadline=30, every=0.2)
+    return page
+
+
+async def test_what_changed_between_two_days_is_seen_without_scripts(
+    forms: httpx.AsyncClient,
+) -> None:
+    page = await put_line(forms, "time")
+    changed = (await forms.get(f"{page}/diff")).text
+    assert "<del>twenty</del><ins>thirty</ins> million euro" in changed
+    assert "Article <del>6</del><ins>11</ins>" in changed
+    assert changed == (await forms.get(f"{page}/diff?from=2016-05-01&to=2021-05-01")).text.replace(
+        ' value="2016-05-01"', ' value=""'
+    ).replace(' value="2021-05-01"', ' value=""').replace('class="days" open', 'class="days"')
+    then = await forms.get(f"{page}?as_of=2016-05-01")
+    assert "This is what was valid on 2016-05-01" in then.text and "twenty million" in then.text
+    assert (
+        "Nothing of this document was valid" in (await forms.get(f"{page}?as_of=2009-05-01")).text
+    )
+    history = (await forms.get(f"{page}/history")).text
+    assert "1 changed" in history and "1 renamed" in history
+    listed = (await forms.get("/ui/documents?project=time&as_of=2016-05-01")).text
+    assert "1 document was valid on 2016-05-01" in listed
+
+
 async def test_the_same_file_again_is_already_here(forms: httpx.AsyncClient) -> None:
     await put(forms, "once.md", LAW + "\nOnce.\n", project="again")
     csrf = field((await forms.get("/ui/upload")).text, "csrf")
@@ -343,6 +393,7 @@ async def test_no_page_has_a_serious_fault_for_those_who_see_or_hear_little(
     )
     path = await put(forms, "seen.md", LAW.replace("twenty", "fifty"), project="seen")
     doubtful = await put(forms, "seen-waits.md", DOUBTFUL + "\nSeen.\n", project="seen")
+    line = await put_line(forms, f"seen-{theme}-{size}")
     context = await chromium.new_context(viewport=SIZES[size], color_scheme=theme)  # type: ignore[arg-type]
     seen = await watched(context, door)
     page = seen.page
@@ -353,7 +404,8 @@ async def test_no_page_has_a_serious_fault_for_those_who_see_or_hear_little(
     for where in (
         "/", "/?q=fine&project=seen", "/?q=zzzz&project=none", "/ui/documents", "/ui/upload",
         "/ui/password", "/ui/nothing", path, f"{path}?start=30&end=200", doubtful, "/ui/review",
-        doubtful.replace("documents", "review"), "/ui/review?project=none",
+        doubtful.replace("documents", "review"), "/ui/review?project=none", line,
+        f"{line}/history", f"{line}/diff", f"{line}?as_of=2016-01-01", f"{line}/diff?from={line}",
     ):  # fmt: skip
         await page.goto(door.url + where)
         faults += [f"{where} {fault}" for fault in await _faults(axe, page)]

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -195,13 +195,12 @@ def exhibit(**changes: Any) -> ReviewView:
     return ReviewView(**(values | changes))
 
 
-def change(old: bytes, new: bytes, **sides: VersionView) -> DiffReply:
-    """What changed, as the search service says it; the sides are versions."""
+def change(old: bytes, new: bytes, sides: Sequence[VersionView] = ()) -> DiffReply:
+    """What changed, as the search service says it."""
     found = compare(old, new)
     fields = set(DiffSide.model_fields)
-    shown = [
-        DiffSide(**sides.get(name, version()).model_dump(include=fields)) for name in ("old", "new")
-    ]
+    views = sides or (version(), version())
+    shown = [DiffSide(**v.model_dump(include=fields)) for v in views]
     return DiffReply(
         old=shown[0], new=shown[1], counts=found.counts, sections=found.sections,
         left_out=found.left_out, merged=found.merged,
@@ -248,6 +247,7 @@ class Fake:
     review: ReviewView = field(default_factory=exhibit)
     diff: DiffReply = field(default_factory=lambda: change(BODY.encode(), BODY.encode()))
     history: History = field(default_factory=line)
+    as_of_refusal: tuple[str, int] | None = None
     statuses: list[str] = field(default_factory=lambda: ["scanning", "indexed"])
     refusals: dict[str, tuple[str, int]] = field(default_factory=dict)
     limit: int = 64 << 20
@@ -273,6 +273,7 @@ class Fake:
             return answer
 
         self._add_reads(app)
+        self._add_time(app)
         self._add_jobs(app)
         self._add_writes(app)
         return app
@@ -308,13 +309,17 @@ class Fake:
             at = int(request.query_params.get("cursor", 0))
             limit = int(request.query_params.get("limit", 50))
             more = str(at + limit) if len(rows) > at + limit else None
-            total = len(rows) if status or trusted else None
+            counted = status or trusted or "as_of" in request.query_params
+            total = len(rows) if counted else None
             return DocumentPage(documents=rows[at : at + limit], next=more, total=total)
 
         @app.get("/documents/{key}")
         async def document(request: Request, key: str) -> Response:
             await self._note(request)
             found = self._find(key)
+            if self.as_of_refusal and "as_of" in request.query_params:
+                code, status = self.as_of_refusal
+                return problem(code, "because of the test", status)
             if found is None:
                 return problem("unknown-document", "no such document", 404)
             line = [v for v in self.versions if v.document_id == found.document_id]
@@ -332,16 +337,6 @@ class Fake:
             }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
-        @app.get("/documents/{key}/diff")
-        async def diff(request: Request, key: str) -> Response:
-            await self._note(request)
-            return Response(self.diff.model_dump_json(), media_type="application/json")
-
-        @app.get("/documents/{key}/history")
-        async def history(request: Request, key: str) -> Response:
-            await self._note(request)
-            return Response(self.history.model_dump_json(), media_type="application/json")
-
         @app.get("/documents/{key}/source")
         @app.get("/documents/{key}/places")
         async def places(request: Request, key: str) -> JSONResponse:
@@ -351,6 +346,17 @@ class Fake:
         @app.get("/documents/{key}/journal")
         async def journal(request: Request, key: str) -> Journal:
             return Journal(document_id=key, entries=self.entries)
+
+    def _add_time(self, app: FastAPI) -> None:
+        @app.get("/documents/{key}/diff")
+        async def diff(request: Request, key: str) -> Response:
+            await self._note(request)
+            return Response(self.diff.model_dump_json(), media_type="application/json")
+
+        @app.get("/documents/{key}/history")
+        async def history(request: Request, key: str) -> Response:
+            await self._note(request)
+            return Response(self.history.model_dump_json(), media_type="application/json")
 
     def _add_jobs(self, app: FastAPI) -> None:
         @app.get("/jobs")
