@@ -22,6 +22,7 @@ from cli.history import history
 from cli.importing import import_
 from cli.jobs import app as jobs_app
 from cli.jobs import delete
+from cli.mirror import mirror
 from cli.output import CliError, as_json, note, out, path_part, raw
 from cli.project import app as project_app
 from cli.query import query
@@ -123,6 +124,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(export)
 app.command("import")(import_)
+app.command()(mirror)
 
 
 # -- documents ---------------------------------------------------------------------------------
@@ -333,13 +335,22 @@ def events(
     data: Data = DATA,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
     after: Annotated[int, typer.Option("--after", min=0, help="Only after this position.")] = 0,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", help="Only these: Parsed, Erased, …")
+    ] = None,
+    project: AnyProject = None,
+    stream_id: Annotated[
+        str | None, typer.Option("--stream", help="Only this stream: document-…, version-…")
+    ] = None,
     json_: Json = False,
 ) -> None:
     """The facts, in order. With --json one event a line."""
     from cli import show
     from cli.events import stream
 
-    for event in stream(_dir(data), follow=follow, after=after):
+    given = {"type": type_ or None, "project": project, "stream": stream_id}
+    which = {name: value for name, value in given.items() if value is not None}
+    for event in stream(_dir(data), follow=follow, after=after, which=which):
         out(event.data) if json_ else show.event(json.loads(event.data))
 
 

@@ -1,6 +1,7 @@
 """docs/asyncapi.json is what the code says, and events are what it says."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_every_event_has_a_channel_in_every_lane() -> None:
 
 @pytest.mark.parametrize("type_", sorted({e.type for e in BEFORE.events()}))
 def test_events_are_what_the_document_says(type_: str) -> None:
-    model = CloudEvent[EVENTS[type_]]  # type: ignore[misc]
+    model: Any = CloudEvent.__class_getitem__(EVENTS[type_])
     for envelope in BEFORE.events():
         if envelope.type == type_:
             wire = envelope.current().to_cloudevent()
