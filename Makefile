@@ -27,7 +27,7 @@ ifeq ($(strip $(HOME)),)
 unexport HOME
 endif
 
-.PHONY: help setup run test check fmt chaos bench flow schemas down ocr browser
+.PHONY: help setup run test check fmt chaos histories bench flow schemas down ocr browser
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -57,6 +57,9 @@ fmt: setup  ## Format, and repair what can be
 
 chaos: setup  ## The crash test, 60 documents (ARGS="--runs 20"); a short form is among the tests
 	@$(BIN)/python -m tests.chaos.drive $(ARGS)
+
+histories: setup  ## 1,000 random histories against a plain model (ARGS="--runs 50 --seed 7")
+	@$(BIN)/python -m tests.model $(ARGS)
 
 bench: setup  ## The figures of eval/RESULTS.md
 	@$(BIN)/python -m eval.bench $(ARGS)
