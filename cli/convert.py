@@ -279,7 +279,7 @@ class _Made:
 
     def markdown(self) -> Iterator[bytes]:
         """Front matter and body."""
-        from services.converter.domain import front_matter
+        from kernel.front_matter import front_matter
 
         yield f"{front_matter(self._body.meta, {'source': self._source})}\n".encode()
         yield from self._body.to_bytes()

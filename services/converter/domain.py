@@ -1,8 +1,8 @@
 """From a parse to the canonical body: noise out, headings recovered, Markdown in one form. Pure."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from contracts.artifacts import BodyMeta, ParsedDocument, Span
 from kernel.media import MARKDOWN, PLAIN
@@ -18,7 +18,6 @@ CONVERTER = "canonical-4"
 """Name of this form; a new number whenever the same parse would give another body."""
 
 _MOST_ROUNDS = 8
-_FRONT = ("title", "language", "source", "date", "author", "publication", "parser", "pages")
 
 
 class Canonical(NamedTuple):
@@ -85,29 +84,6 @@ def _settled(before: list[Line], lines: list[Line], media_type: str) -> list[Lin
         before = lines
         lines = _headed(_quiet(formed(marked(lines)), media_type), media_type)
     return lines
-
-
-def front_matter(meta: BodyMeta, fields: Mapping[str, Any]) -> str:
-    """YAML front matter for the view of a body: what `meta` and `fields` say, None left out.
-
-    The fields of `_FRONT` come first, in that order, then the others of `meta`, then of `fields`,
-    which win. A value is on one line, so none can end the front matter.
-    """
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Text that is not printable throughout is quoted with escapes: YAML changes line ends."""
-
-    def text_of(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = None if value.isprintable() else '"'
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text_of)
-    known = {**meta.model_dump(), **fields}
-    order = [*(name for name in _FRONT if name in known), *known]
-    kept = {name: known[name] for name in order if known[name] is not None}
-    text = yaml.dump(kept, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=2**31)
-    return f"---\n{text}---\n"
 
 
 # --- title ------------------------------------------------------------------------------------

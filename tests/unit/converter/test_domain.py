@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument
+from kernel.front_matter import front_matter
 from kernel.media import HTML, MARKDOWN, PLAIN
-from services.converter.domain import canonical, front_matter, plain_text
+from services.converter.domain import canonical, plain_text
 
 
 def document(markdown: str, title: str = "", media_type: str = MARKDOWN) -> ParsedDocument:
