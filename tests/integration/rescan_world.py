@@ -15,6 +15,7 @@ from contracts.events import (
     Converted,
     DocumentReceived,
     Event,
+    Fact,
     Indexed,
     Parsed,
     Released,
@@ -199,7 +200,7 @@ class World:
         }  # fmt: skip
         traces = Traces(self.log, blobs)
 
-        async def take_back(event: Event, emitted: Sequence[Event]) -> None:
+        async def take_back(event: Event, emitted: Sequence[Fact]) -> None:
             await indexer.take_back(event, self.index)
             await traces.take_back(event, emitted)
 
