@@ -258,6 +258,7 @@ class World:
             if envelope.type == stop:
                 return False
             self.delivered = envelope.position
+            await self.fold()  # whoever tells the vectors of a new line waits for the projection
             wire = json.dumps(envelope.to_cloudevent())
             for consumer in self.consumers:
                 wanted = consumer.step.consumes
