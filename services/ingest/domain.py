@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -123,16 +123,22 @@ def fold(document_id: str, events: Iterable[Event], version: int) -> Line:
 
 
 def activate(
-    windows: Sequence[Window], version_id: str, valid_from: datetime
+    windows: Sequence[Window],
+    version_id: str,
+    valid_from: datetime,
+    *,
+    later: Collection[str] = (),
 ) -> tuple[Window, ...]:
     """The line after `version_id` became valid at `valid_from`, anywhere in the line.
 
     Each window ends where the next begins. Of two with one beginning the later activation wins;
-    the other keeps a window without length, so that it stays in the history.
+    the other keeps a window without length, so that it stays in the history. `later`: versions
+    whose activation counts as later than this one, though they are in the line already.
     """
-    begins = [(w.valid_from, n, w.version_id) for n, w in enumerate(windows)]
+    begins = [(w.valid_from, float(n), w.version_id) for n, w in enumerate(windows)]
     begins = [b for b in begins if (b[0], b[2]) != (valid_from, version_id)]
-    begins.append((valid_from, len(windows), version_id))
+    after = (n for at, n, v in begins if at == valid_from and v in later)
+    begins.append((valid_from, next(after, float(len(windows))) - 0.5, version_id))
     begins.sort()
     line = [begins[0]] + [b for a, b in pairwise(begins) if a[2] != b[2]]
     ends: list[datetime | None] = [*(b[0] for b in line[1:]), None]
@@ -148,9 +154,11 @@ def supersede(line: Line, indexed: Indexed) -> Superseded | None:
     fresh = [v for v in line.received if v in line.indexed and v not in known]
     if not fresh:
         return None
-    windows = line.settled
-    for version_id in fresh:
-        windows = activate(windows, version_id, line.received[version_id].valid_from)
+    windows, order = line.settled, list(line.received)
+    for version_id in fresh:  # the order of receipt counts, not how long each took
+        valid_from = line.received[version_id].valid_from
+        later = order[order.index(version_id) + 1 :]
+        windows = activate(windows, version_id, valid_from, later=later)
     at = next(i for i, w in enumerate(windows) if w.version_id == fresh[-1])
     ended, by = (windows[at - 1], windows[at]) if at else (windows[at], windows[at + 1])
     return Superseded(
