@@ -297,6 +297,7 @@ def _add_document(pages: APIRouter, site: Site) -> None:
         )
         shown = then if isinstance(then, DocumentView) else view.version_of(found, key)
         text = await _text(site, person, shown, request)
+        actors = [e.actor for e in journal.entries] + ([shown.trust.actor] if shown.trust else [])
         return site.page(
             request,
             "document.html",
@@ -307,6 +308,7 @@ def _add_document(pages: APIRouter, site: Site) -> None:
             current=next((v for v in found.versions if v.current), None),
             text=text,
             journal=view.journal_lines(journal.entries, site.t),
+            called=await site.access.accounts.names(actors),
             verdict=view.verdict_on(journal.entries, shown.version_id),
             now=utcnow(),
             as_of=as_of,

@@ -27,9 +27,10 @@ def add_time(pages: APIRouter, site: Site) -> None:
         )
         now = utcnow()
         lines = changes.stretches(found.entries, now)
+        called = await site.access.accounts.names(e.actor for e in found.entries)
         return site.page(
             request, "history.html", person, history=found, lines=lines, now=now,
-            tones=changes.TONES,
+            tones=changes.TONES, called=called,
         )  # fmt: skip
 
     @pages.get("/ui/documents/{key}/diff")

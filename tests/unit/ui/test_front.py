@@ -12,6 +12,7 @@ import pytest
 
 from services.ui.app import create_app
 from services.ui.front import ROUTES
+from services.ui.identity import Accounts
 from tests.unit.ui.conftest import settings
 from tests.unit.ui.fake import BODY, KEY, Fake, served, version
 
@@ -297,3 +298,20 @@ async def test_keys_are_compared_by_digest_in_constant_time() -> None:
 
     assert not re.search(r"==\s*(self\.)?_?key\b", source)
     assert source.count("hmac.compare_digest") == 2
+
+
+async def test_a_person_is_erased_with_the_key_of_an_administrator_only(
+    internal: str, accounts: Accounts
+) -> None:
+    path = "/erasures/person"
+    app = create_app(settings(internal), None, accounts=accounts)
+    async with served(app) as url, httpx.AsyncClient(base_url=url) as stranger:
+        assert (await stranger.post(path, json={"person": "admin"})).status_code == 401
+        stranger.headers.update(BEARER)
+        unknown = await stranger.post(path, json={"person": "nobody"})
+        told = (unknown.status_code, unknown.json()["type"])
+        assert told == (404, "urn:kb:problem:unknown-person")
+        for body in ({}, {"person": ""}, {"person": "a", "more": 1}, [], {"person": "a\nb"}):
+            assert (await stranger.post(path, json=body)).status_code == 422
+        gone = {"person": "actor:00000000-0000-4000-8000-000000000000"}
+        assert (await stranger.post(path, json=gone)).json()["changed"] is False

@@ -231,3 +231,69 @@ async def test_the_role_of_the_service_can_do_all_of_this_and_nothing_else(
         for forbidden in ("DELETE FROM log.event", "DROP TABLE auth.account"):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await own.execute(forbidden)
+
+
+async def add(people: Accounts, name: str, role: str = "editor") -> str:
+    """Another account; how the log calls it."""
+    id_ = await people._pool.fetchval(
+        "INSERT INTO auth.account (name, password_hash, role) VALUES ($1, $2, $3) "
+        "RETURNING actor_id",
+        name, CHEAP.hash(CHOSEN), role,
+    )  # fmt: skip
+    return f"actor:{id_}"
+
+
+async def test_an_erased_person_is_signed_out_and_can_sign_in_no_more(people: Accounts) -> None:
+    actor = await add(people, "alice")
+    token = await people.sign_in("alice", CHOSEN, "1.2.3.4", None)
+    done = await people.erase("Alice ")
+    assert (done.actor, done.changed, done.sessions) == (actor, True, 1)
+    assert await people.person(token) is None
+    assert await refusal(people, CHOSEN, name="alice") == "bad-credentials"
+
+
+async def test_erasing_a_person_twice_is_fine_by_the_id_in_the_log(people: Accounts) -> None:
+    actor = await add(people, "alice")
+    assert (await people.erase(actor)).changed
+    again = await people.erase(actor)
+    assert (again.actor, again.changed, again.sessions) == (actor, False, 0)
+
+
+@pytest.mark.parametrize("who", ["nobody", "actor:", "actor:x", "svc:scanner", "x actor:1", "Ж"])
+async def test_whom_nobody_knows_is_not_erased(people: Accounts, who: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        await people.erase(who)
+    assert (caught.value.code, caught.value.status) == ("unknown-person", 404)
+
+
+async def test_the_last_administrator_stays(people: Accounts) -> None:
+    await add(people, "alice")
+    with pytest.raises(Refusal, match="last-admin"):
+        await people.erase("admin")
+    await add(people, "boss", "admin")
+    assert (await people.erase("admin")).changed
+    with pytest.raises(Refusal, match="last-admin"):
+        await people.erase("boss")
+
+
+async def test_a_disabled_administrator_does_not_count_and_may_go(people: Accounts) -> None:
+    await add(people, "boss", "admin")
+    await people._pool.execute("UPDATE auth.account SET disabled = true WHERE name = 'boss'")
+    with pytest.raises(Refusal, match="last-admin"):
+        await people.erase("admin")
+    assert (await people.erase("boss")).changed
+
+
+async def test_of_administrators_who_erase_each_other_one_stays(people: Accounts) -> None:
+    await add(people, "boss", "admin")
+    done = await asyncio.gather(people.erase("admin"), people.erase("boss"), return_exceptions=True)
+    assert sum(isinstance(d, Refusal) for d in done) == 1
+    assert await people._pool.fetchval("SELECT count(*) FROM auth.account") == 1
+
+
+async def test_who_was_erased_is_called_deleted_user(people: Accounts) -> None:
+    alice, bob = await add(people, "alice"), await add(people, "bob")
+    await people.erase("alice")
+    called = await people.names([alice, bob, "svc:scanner", "api", "actor:not-one", alice])
+    assert called == {alice: "deleted-user", bob: "bob"}
+    assert await people.names([]) == {}
