@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from contracts.artifacts import BodyMeta
 from contracts.events import Window
 from contracts.http import (
     FINAL,
@@ -25,6 +26,7 @@ from contracts.states import STATES
 from kernel.blobs import Blobs
 from kernel.db import queries
 from kernel.errors import Refusal
+from kernel.front_matter import front_matter
 from kernel.log import Log, to_envelope
 from services.search.notes import notes
 
@@ -116,6 +118,32 @@ class Documents:
             return await self._blobs.get(chosen.body_sha256)
         except FileNotFoundError as error:
             raise Refusal("no-body", "the body was erased", status=410) from error
+
+    async def front_matter(self, version: VersionView) -> bytes:
+        """YAML to stand before a version's body: what it is, and when it is valid.
+
+        Offsets into the body count behind it.
+
+        Raises:
+            Refusal: `no-body` (erased).
+        """
+        name = await self._in_time.meta_of(self._log.pool, version_id=version.version_id)
+        try:
+            meta = BodyMeta.model_validate_json(await self._blobs.get(str(name)))
+        except FileNotFoundError as error:
+            raise Refusal("no-body", "the body was erased", status=410) from error
+        until = version.valid_until
+        fields = {
+            "source": version.source_key,
+            "name": version.name,
+            "project": version.project,
+            "document_id": version.document_id,
+            "version_id": version.version_id,
+            "source_id": version.source_id,
+            "valid_from": version.valid_from.isoformat(),
+            "valid_until": until and until.isoformat(),
+        }
+        return front_matter(meta, fields).encode()
 
     async def journal(self, id_: str) -> Journal:
         """Every event of the document and its versions, oldest first.

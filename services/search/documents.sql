@@ -58,3 +58,7 @@ SELECT count(*) FROM (
                       AND EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id))
               AND w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
    LIMIT :limit) counted;
+
+-- name: meta_of$
+-- The blob with what the body of a version says of itself.
+SELECT meta_sha256 FROM read.version WHERE version_id = :version_id;

@@ -7,7 +7,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import yaml
 
+from contracts.artifacts import BodyMeta
 from contracts.events import (
     Converted,
     DocumentReceived,
@@ -66,7 +68,9 @@ class World:
         await self.add(receipt, job, actor)
         body = (text or f"# Law\n\nAs of {since}.\n").encode()
         digest = await self.blobs.put(body)
-        more = {"converter": "c", "language": "en", "meta_sha256": H}
+        meta = BodyMeta(title=f"Law of {name}", language="en", media_type="text/markdown")
+        meta_sha256 = await self.blobs.put(meta.model_dump_json().encode())
+        more = {"converter": "c", "language": "en", "meta_sha256": meta_sha256}
         await self.add(
             Converted(**receipt.ids, body_sha256=digest, body_bytes=len(body), **more), job
         )
@@ -152,6 +156,19 @@ async def test_document_and_body_are_those_of_a_day(law: World, by: str) -> None
     assert [v.name for v in view.versions] == ["2010", "2015", "2020"]
     _, body = await law.documents.body(key, When(day("2015-01-01")))
     assert b"fee of five" in body and b"Old." in body
+
+
+async def test_front_matter_says_when_the_version_is_valid(law: World) -> None:
+    view = await law.documents.document(DOCUMENT, When(day("2016-01-01")))
+    head = (await law.documents.front_matter(view)).decode()
+    said = yaml.safe_load(head.removeprefix("---\n").removesuffix("---\n"))
+    assert said["title"] == "Law of 2015" and said["source"] == "law"
+    assert (said["valid_from"], said["valid_until"]) == (
+        "2015-01-01T00:00:00+00:00", "2020-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    assert said["version_id"] == law.id("2015")
+    now = await law.documents.front_matter(await law.documents.document(DOCUMENT))
+    assert b"valid_until" not in now
 
 
 async def test_before_the_first_version_there_is_none(law: World) -> None:
@@ -319,8 +336,8 @@ async def test_a_history_outlives_an_erased_version(law: World) -> None:
     erased = Erased(**law.receipts["2015"].ids, reason="request", scope="version", blobs=1)
     await law.add(erased, uuid4(), "actor:9")
     entries = (await law.histories.history(DOCUMENT)).entries
-    assert {e.name: e.status for e in entries}["2015"] == "erased"
-    assert [e.name for e in entries][-1] == "2015"
+    assert (entries[-1].version_id, entries[-1].status) == (law.id("2015"), "erased")
+    assert [e.name for e in entries][:2] == ["2020", "2010"]
 
 
 async def test_many_large_texts_are_not_counted(
