@@ -260,13 +260,16 @@ def doc_body(
     id_: Annotated[str, typer.Argument(metavar="ID")],
     as_of: AsOf = None,
     recorded_as_of: RecordedAsOf = None,
+    front_matter: Annotated[
+        bool, typer.Option("--front-matter", help="With what it is and when it is valid, in YAML.")
+    ] = False,
     data: Data = DATA,
     json_: Json = False,
 ) -> None:
     """The canonical Markdown of a version, byte for byte (made harmless on a terminal)."""
     from cli.output import clean
 
-    params = _times(as_of, recorded_as_of)
+    params = _times(as_of, recorded_as_of) | ({"front_matter": "true"} if front_matter else {})
     reply = _call(data, "GET", f"/documents/{path_part(id_)}/body", params=params)
     if json_:
         as_json({"id": id_, "body": reply.content.decode("utf-8", errors="replace")})

@@ -72,13 +72,15 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
         return await documents.document(id, when)
 
     @app.get("/documents/{id}/body")
-    async def get_body(id: str, when: InTime) -> Response:
+    async def get_body(id: str, when: InTime, front_matter: bool = False) -> Response:
         version, body = await documents.body(id, when)
-        headers = {
-            "ETag": f'"{version.body_sha256}"',
-            "KB-Version-Id": version.version_id,
-            "X-Content-Type-Options": "nosniff",
-        }
+        headers = {"KB-Version-Id": version.version_id, "X-Content-Type-Options": "nosniff"}
+        if front_matter:
+            head = await documents.front_matter(version)
+            headers["KB-Front-Matter-Bytes"] = str(len(head))
+            body = head + body
+        else:
+            headers["ETag"] = f'"{version.body_sha256}"'
         return Response(body, media_type="text/markdown; charset=utf-8", headers=headers)
 
     @app.get("/documents/{id}/journal", response_model=Journal)

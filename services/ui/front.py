@@ -91,7 +91,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/documents/{id}", "search", "viewer", "A document with its versions",
           DocumentView, query=("as_of", "recorded_as_of")),
     Route("GET", "/documents/{id}/body", "search", "viewer", "The canonical Markdown of a version",
-          query=("as_of", "recorded_as_of")),
+          query=("as_of", "recorded_as_of", "front_matter")),
     Route("GET", "/documents/{id}/diff", "search", "viewer",
           "What changed between two versions or days, section by section", DiffReply,
           query=("from", "to", "recorded_as_of", "unchanged")),
