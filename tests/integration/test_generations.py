@@ -29,7 +29,7 @@ from services.indexer.app import generations
 from services.indexer.chunker import CHUNKERS
 from services.indexer.handlers import on_chunked, on_erased, on_scan_verdict
 from services.indexer.index import EmbedderChanged, Index
-from services.indexer.rebuild import NotVerified, rebuild, rollback, sweep
+from services.indexer.rebuild import NotVerified, Run, rebuild, rollback, sweep
 from services.search.engine import Engine
 from services.search.projection import Projection
 from tests.integration.test_index import BODY, Counting, World, judged
@@ -423,6 +423,31 @@ async def test_a_version_that_goes_at_the_last_moment_does_not_stop_the_rebuild(
     rebuilt = await rebuild(world.index, "default")
     assert rebuilt.versions == 1
     assert {r["version_id"] for r in await world.rows()} == {kept.version_id}
+    await world.consistent()
+
+
+async def test_a_version_that_goes_during_the_switch_is_looked_at_again(
+    world: TwoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.indexed("a.md")
+    late = await world.chunked("late.md", MANY)
+    said = {"chunks_sha256": late.chunks_sha256, "body_sha256": late.body_sha256}
+    catch_up, passages = Run._catch_up, world.index.passages
+
+    async def one_more(run: Run, before: Any) -> None:
+        done = Indexed(**late.ids, **said, chunk_count=4, embedder="m", embedded=0, reused=0)
+        await world.log.append([first(done)])
+        monkeypatch.setattr(Run, "_catch_up", catch_up)
+        await catch_up(run, before)
+
+    async def goes(event: Chunked, *args: Any) -> Any:
+        if event.version_id == late.version_id:
+            await judged(world, late, "quarantine")
+        return await passages(event, *args)
+
+    monkeypatch.setattr(Run, "_catch_up", one_more)
+    monkeypatch.setattr(world.index, "passages", goes)
+    assert (await rebuild(world.index, "default")).versions == 1
     await world.consistent()
 
 
