@@ -1,7 +1,6 @@
 """`kb backup`: everything at one position, into a folder of several backups."""
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import typer
 from cli.copying import Copying, megabytes
 from cli.datadir import DataDir
 from cli.output import CliError, as_json, note, out
-from cli.owner import stores
+from cli.owner import settings_of, stores
 from kernel.errors import KbError
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", envvar="KB_BACKUPS", help="The backups.")]
@@ -117,7 +116,7 @@ def _backup(data: DataDir, folder: Path, *, with_vectors: bool, json_: bool) -> 
         for word, names in (("missing", manifest.missing), ("damaged", manifest.damaged)):
             if names:
                 note(f"error: {len(names)} blobs are {word} in the store, {names[0][:16]}… first")
-        if configured := data.settings(os.environ).get("KB_BACKUPS"):
+        if configured := settings_of(data).get("KB_BACKUPS"):
             if Path(configured).absolute() != folder.absolute():
                 note(f"erasures are told to {configured}; here they arrive with the next backup")
         else:

@@ -22,6 +22,16 @@ class Stores:
     up: bool
 
 
+def settings_of(data: DataDir) -> dict[str, str]:
+    """What holds for the processes of a data folder: its `.env`, then the environment."""
+    return data.settings(os.environ)
+
+
+def make_secrets(data: DataDir) -> None:
+    """Write the secrets that are neither in `.env` nor in the environment."""
+    data.ensure_secrets(os.environ)
+
+
 @asynccontextmanager
 async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
     """The database and the blobs of a data folder, whether its services run or not. The embedded
@@ -34,7 +44,7 @@ async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
     Raises:
         CliError: there is no installation, or it starts or stops at this moment.
     """
-    settings = data.settings(os.environ)
+    settings = settings_of(data)
     state = running(data) if data.run.is_dir() else None
     blobs = Blobs(settings.get("KB_BLOBS") or str(data.blobs))
     if url := settings.get("KB_POSTGRES_URL"):

@@ -1,7 +1,6 @@
 """`kb restore`: a backup becomes an installation in an empty folder."""
 
 import asyncio
-import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from cli.backup import told
 from cli.copying import Copying, megabytes
 from cli.datadir import DataDir
 from cli.output import CliError, as_json, note, out
-from cli.owner import stores
+from cli.owner import make_secrets, settings_of, stores
 from kernel.errors import KbError
 
 _OURS = ("postgres", "postgres.new", "nats", "blobs", "logs", "run")
@@ -69,7 +68,7 @@ def _restore(
     manifest = repository.choose(at)
     _claim(target)
     try:
-        target.ensure_secrets(os.environ)
+        make_secrets(target)
 
         async def run() -> Restored:
             async with stores(target, new=True) as opened:
@@ -84,7 +83,7 @@ def _restore(
                     )
 
         restored = asyncio.run(run())
-        there = target.settings(os.environ)
+        there = settings_of(target)
         kept = {k: v for k, v in manifest.settings.items() if k not in there}
         if restored.accounts and "KB_ADMIN_CREATED" not in there:
             kept["KB_ADMIN_CREATED"] = "1"
