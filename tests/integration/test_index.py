@@ -479,7 +479,9 @@ async def test_a_superseded_version_leaves_the_current_view_of_the_vectors(world
 
 async def test_an_erased_version_leaves_both_legs(world: World) -> None:
     done, other = await world.indexed("a.md"), await world.indexed("b.md")
-    await on_erased(Erased(**done.ids, reason="request", scope="document", blobs=3), index=world.index)
+    await on_erased(
+        Erased(**done.ids, reason="request", scope="document", blobs=3), index=world.index
+    )
     assert {r["version_id"] for r in await world.rows()} == {other.version_id}
     assert await world.points() == other.chunk_count
 

@@ -382,7 +382,9 @@ async def test_a_late_event_of_an_older_attempt_changes_that_job_only(world: Wor
 async def test_a_deletion_ends_the_job_and_leaves_no_text(world: World) -> None:
     await world.to_indexed()
     job_id = (await world.fold()).job_id
-    await world.log.append([first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))])
+    await world.log.append(
+        [first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))]
+    )
     view = await world.fold()
     assert (view.status, view.title, view.windows) == ("erased", "(erased)", [])
     assert (view.name, view.source_key) == ("(erased)", "")
@@ -413,7 +415,9 @@ async def test_a_replay_comes_to_the_same_whether_names_left_the_log_or_not(
 
 async def test_a_version_that_is_sent_again_after_its_deletion_begins_anew(world: World) -> None:
     await world.to_indexed()
-    await world.log.append([first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))])
+    await world.log.append(
+        [first(Erased(**world.receipt.ids, reason="request", scope="document", blobs=5))]
+    )
     await again(world)
     view = await world.fold()
     assert (view.status, view.body_sha256, view.error) == ("received", None, None)
@@ -478,7 +482,17 @@ async def test_of_a_file_in_two_versions_the_newest_state_is_listed(world: World
 async def test_a_file_that_went_with_its_document_says_so(world: World) -> None:
     child = await attach(world, "child.md")
     await world.log.append(
-        [first(Erased(**child.ids, reason="blocked", scope="version", blobs=1, cause=world.receipt.version_id))]
+        [
+            first(
+                Erased(
+                    **child.ids,
+                    reason="blocked",
+                    scope="version",
+                    blobs=1,
+                    cause=world.receipt.version_id,
+                )
+            )
+        ]
     )
     await world.fold()
     view = await world.documents.document(child.version_id)
