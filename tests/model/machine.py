@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Coroutine
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
@@ -66,6 +67,8 @@ class Histories(RuleBasedStateMachine):
         """Version ids, as the system told them."""
         self.job: dict[tuple[Place, Text], str] = {}
         """Newest job of a version."""
+        self.past: list[tuple[datetime, Reference]] = []
+        """What was known, and when."""
         self.calm = True
         """Does nothing wait to be delivered?"""
         self.touched: set[str] = set(PROJECTS)
@@ -223,12 +226,18 @@ class Histories(RuleBasedStateMachine):
         self._then(late, turns)
 
     @precondition(lambda self: self.model.documents)
-    @rule(project=st.sampled_from(PROJECTS), steps=st.none() | st.integers(0, 60))
-    def rebuild(self, project: str, steps: int | None) -> None:
-        """An index is made anew; the process may die on the way."""
-        self.count("rebuild", project)
-        if any(place[0] == project for place in self.model.documents):
-            self.do(self.world.killed(self.world.rebuild(project), steps))
+    @rule(
+        project=st.sampled_from(PROJECTS), back=st.booleans(), steps=st.none() | st.integers(0, 60)
+    )
+    def rebuild(self, project: str, back: bool, steps: int | None) -> None:
+        """An index is made anew, or the one before comes back; the process may die on the way."""
+        self.count("rollback" if back else "rebuild", project)
+        work = self.world.rollback(project) if back else self.world.rebuild(project)
+        try:
+            self.do(self.world.killed(work, steps))
+        except Refusal as refusal:
+            assert refusal.code in ("no-standby", "unknown-project")
+        self.do(self.world.fold())
 
     @precondition(lambda self: not self.calm)
     @rule(turns=turns)
@@ -261,6 +270,8 @@ class Histories(RuleBasedStateMachine):
             if version.state == "working":
                 self.model.settle(place, text)
         self.calm = True
+        if self.model.documents:
+            self.past.append((self.do(self.world.recorded()), deepcopy(self.model)))
 
     def _versions(self) -> dict[tuple[Place, Text], Version]:
         return {
@@ -341,8 +352,8 @@ class Histories(RuleBasedStateMachine):
         found, expected = self._found(project, moment), self.model.found(project, moment)
         assert found == expected, f"{project} at {moment}: {sorted(found)}, not {sorted(expected)}"
 
-    def _found(self, project: str, moment: datetime | None) -> Found:
-        hits = self.do(self.world.ask(project, moment))
+    def _found(self, project: str, moment: datetime | None, known: datetime | None = None) -> Found:
+        hits = self.do(self.world.ask(project, moment, known))
         names = {v: (p[1], t.marker) for (p, t), v in self.ids.items()}
         for hit in hits:
             legs = (hit.keyword_rank, hit.dense_rank)
@@ -370,7 +381,9 @@ class Histories(RuleBasedStateMachine):
         for project in PROJECTS:
             for moment in self._instants(project):
                 self._same(project, moment)
+        self._what_was_known_is_known_to_have_been()
         self._nothing_erased_is_anywhere()
+        assert not self.do(self.world.faults())
         live = self.do(self.world.digests())
         self.do(self.world.projection.replay())
         assert self.do(self.world.digests()) == live, "replay from zero gives other tables"
@@ -385,6 +398,17 @@ class Histories(RuleBasedStateMachine):
         tick = timedelta(microseconds=1)
         around = {b + d for b in begins for d in (-tick, timedelta(), tick)}
         return [None, datetime.now(UTC), *sorted(around)]
+
+    def _what_was_known_is_known_to_have_been(self) -> None:
+        """Questions by what was known at earlier times."""
+        for known, then in self.past[:: max(1, len(self.past) // 3)]:
+            for project in PROJECTS:
+                for moment in (None, known, *DAYS[1::2]):
+                    found = self._found(project, moment, known)
+                    expected = self.model.known(then, project, moment)
+                    assert found == expected, (
+                        f"{project} at {moment}, known at {known}: {found}, not {expected}"
+                    )
 
     def _nothing_erased_is_anywhere(self) -> None:
         everything = self.do(self.world.everything())

@@ -212,6 +212,18 @@ class Reference:
             for text in document.at(moment)
         }
 
+    def known(
+        self, then: "Reference", project: str, moment: datetime | None
+    ) -> set[tuple[str, str]]:
+        """As `found`, by what was known `then`. What left since, and is not back, is not told."""
+        return {
+            (place[1], text.marker)
+            for place, document in then.documents.items()
+            if place[0] == project
+            for text in document.at(moment)
+            if self.documents[place].versions[text].shown
+        }
+
     def kept(self, marker: str) -> bool:
         """May this text be anywhere at all?"""
         return any(

@@ -14,6 +14,7 @@ from contracts.envelope import Envelope
 from contracts.events import Event, Fact
 from contracts.http import Accepted, QueryRequest, ReviewRequest
 from kernel.cache import ParseCache
+from kernel.chain import verify
 from kernel.consumer import Consumer, consumers_of
 from kernel.embedder import HashedEmbedder
 from kernel.erasure import Traces
@@ -22,7 +23,7 @@ from kernel.log import Log
 from services.indexer import handlers as indexer
 from services.indexer.chunker import Cut
 from services.indexer.index import Index
-from services.indexer.rebuild import rebuild
+from services.indexer.rebuild import rebuild, rollback
 from services.ingest import handlers as ingest
 from services.ingest.accept import Offer, accept
 from services.ingest.attachments import Attachments
@@ -201,6 +202,10 @@ class World:
         """The next generation of a project."""
         await rebuild(self.index, project)
 
+    async def rollback(self, project: str) -> None:
+        """The generation before, brought up to date."""
+        await rollback(self.index, project)
+
     # What the machine does ------------------------------------------------------------------
 
     async def killed(self, work: Any, steps: int | None) -> bool:
@@ -264,11 +269,14 @@ class World:
 
     # What can be seen -----------------------------------------------------------------------
 
-    async def ask(self, project: str, moment: datetime | None) -> list[Any]:
-        """All passages that a question finds at an instant; None: of all times."""
+    async def ask(
+        self, project: str, moment: datetime | None, known: datetime | None = None
+    ) -> list[Any]:
+        """All passages that a question finds at an instant; None: of all times. `known`: by what
+        was known then."""
         request = QueryRequest(
             query=COMMON, top_k=100, project=project, as_of=moment,
-            include_historical=moment is None,
+            include_historical=moment is None, recorded_as_of=known,
         )  # fmt: skip
         return (await self.engine.query(request)).results
 
@@ -280,6 +288,15 @@ class World:
             version_id,
         )
         return datetime.fromisoformat(row["data"]["valid_from"])
+
+    async def recorded(self) -> datetime:
+        """When the newest event was recorded."""
+        at: datetime = await self.log.pool.fetchval("SELECT max(recorded_at) FROM log.event")
+        return at
+
+    async def faults(self) -> list[Any]:
+        """What is wrong with the chains of the log."""
+        return list((await verify(self.log.pool)).faults)
 
     async def windows(self) -> list[Any]:
         """All rows of valid time."""
