@@ -88,18 +88,6 @@ SELECT DISTINCT v.document_id, l.document_id IS NOT NULL AS lined
   FROM read.version v LEFT JOIN read.line l USING (document_id)
  WHERE v.version_id = ANY (:version_ids::text[]);
 
--- name: version
--- Versions that an id names: a version, a document (all its versions), or bytes.
-SELECT v.*, coalesce(
-         (SELECT jsonb_agg(jsonb_build_object('version_id', w.version_id, 'valid_from', w.valid_from,
-                                              'valid_until', w.valid_until) ORDER BY w.valid_from)
-            FROM read.validity w WHERE w.version_id = v.version_id), '[]') AS windows
-  FROM read.version v
- WHERE v.document_id IN (
-   SELECT document_id FROM read.version
-    WHERE version_id = :id OR document_id = :id OR source_id = :id)
- ORDER BY v.received_at, v.version_id;
-
 -- name: attachments_of
 -- The newest version of each document that was attached to one of these versions.
 SELECT * FROM (
@@ -115,28 +103,6 @@ SELECT version_id, document_id, name, media_type, status FROM read.version
 -- name: left_out$
 -- What AttachmentsReceived said last about a version.
 SELECT attachments FROM read.version WHERE version_id = :version_id;
-
--- name: listing
--- A page of versions, newest first.
-SELECT v.*, coalesce(
-         (SELECT jsonb_agg(jsonb_build_object('version_id', w.version_id, 'valid_from', w.valid_from,
-                                              'valid_until', w.valid_until) ORDER BY w.valid_from)
-            FROM read.validity w WHERE w.version_id = v.version_id), '[]') AS windows
-  FROM read.version v
- WHERE (:project::text IS NULL OR v.project = :project)
-   AND (:status::text IS NULL OR v.status = :status)
-   AND (:trusted::boolean IS NULL OR v.trusted = :trusted)
-   AND (:before::timestamptz IS NULL OR (v.received_at, v.version_id) < (:before, :before_id::text))
- ORDER BY v.received_at DESC, v.version_id DESC LIMIT :limit;
-
--- name: count_listing$
--- How many versions such a list has, counted up to a limit.
-SELECT count(*) FROM (
-  SELECT FROM read.version v
-   WHERE (:project::text IS NULL OR v.project = :project)
-     AND (:status::text IS NULL OR v.status = :status)
-     AND (:trusted::boolean IS NULL OR v.trusted = :trusted)
-   LIMIT :limit) counted;
 
 -- name: judgements
 -- Verdicts on versions, and receipts of documents, in order.
