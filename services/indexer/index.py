@@ -492,7 +492,10 @@ class Index:
 
     async def _first(self, project: str) -> Generation:
         settings = await project_settings(self.log, project)
-        embedder = await self.embedders.named(settings.embedder)
+        try:
+            embedder = await self.embedders.named(settings.embedder)
+        except UnknownEmbedder as error:
+            raise EmbedderChanged(f"{project}: {error}", after=30) from error
         async with self.log.pool.acquire() as connection, connection.transaction():
             await self.sql.own_project(connection, project=project)
             found = await self._live(connection, project)
@@ -542,7 +545,7 @@ def _generation(row: Any) -> Generation:
 
 
 class EmbedderChanged(Retry):
-    """A generation was made by a model that this process does not have; documents wait."""
+    """A project's index is of a model that this process does not have; documents wait."""
 
 
 def texts_of(title: str, body: bytes, chunks: Sequence[Chunk]) -> list[str]:

@@ -19,7 +19,7 @@ from contracts.http import Rebuilt
 from kernel.clearance import Texts
 from kernel.db import UNAVAILABLE
 from kernel.embedder import Embedder, UnknownEmbedder
-from kernel.errors import KbError, Refusal, Retry, WrongVersion
+from kernel.errors import Refusal, Retry, WrongVersion
 from kernel.log import Log, Pending, reaction_id
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
@@ -40,8 +40,11 @@ AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError, Retry)
 Cause = Literal["rebuild", "rollback"]
 
 
-class NotVerified(KbError):
+class NotVerified(Refusal):
     """A generation does not hold what the log says; the one in use stays."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("not-verified", reason, status=500)
 
 
 async def rebuild(

@@ -542,6 +542,21 @@ async def test_an_embedder_that_nobody_named_is_refused(world: TwoWorld) -> None
     assert await world.state() == {1: "live"}
 
 
+async def test_documents_of_a_new_project_wait_for_an_embedder_that_nobody_named(
+    world: TwoWorld,
+) -> None:
+    await world.configured(embedder="huge")
+    event = await world.cleared("a.md")
+    with pytest.raises(EmbedderChanged, match="KB_EMBEDDERS"):
+        await on_scan_verdict(event, cut_options=world.cut, index=world.index, **world.deps)
+    await world.configured(embedder="small")
+    (chunked,) = await on_scan_verdict(
+        event, cut_options=world.cut, index=world.index, **world.deps
+    )
+    assert isinstance(chunked, Chunked)
+    assert (await world.index.live("default")).embedder == SMALL
+
+
 async def test_a_process_that_was_given_another_embedder_only_is_helped_by_a_rebuild(
     world: TwoWorld,
 ) -> None:
