@@ -1,9 +1,9 @@
 """What releases before this one wrote: their log, their blobs, and what they made of it.
 
-`tests/releases/log-<commit>.jsonl` holds the events as CloudEvents, `.blobs.jsonl` the blobs that they
-name, `.state.jsonl` the rows of the read projection and of the live passages, by table. All texts
-are made up for it. They were made by `kb up` of that commit, through its front door; they are never
-made again, for what was written once must stay readable.
+`tests/releases/log-<commit>.jsonl` holds the events as CloudEvents, `.blobs.jsonl` the blobs that
+they name, `.state.jsonl` the rows of the read projection and of the live passages, by table. All
+texts are made up for it. They were made by `kb up` of that commit, through its front door; they are
+never made again, for what was written once must stay readable.
 """
 
 import base64
