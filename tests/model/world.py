@@ -19,7 +19,7 @@ from kernel.consumer import Consumer, consumers_of
 from kernel.embedder import HashedEmbedder
 from kernel.erasure import Traces
 from kernel.large import OneLarge
-from kernel.log import Log
+from kernel.log import Appended, Log
 from services.indexer import handlers as indexer
 from services.indexer.chunker import Cut
 from services.indexer.index import Index
@@ -74,9 +74,16 @@ class Judge:
 
 
 class Witness(Log):
-    """Remembers what a handler raised: nothing but `Retry` and refusals is in order."""
+    """Remembers how long the log is, and what a handler raised: nothing but `Retry` and refusals
+    is in order."""
 
     raised: BaseException | None = None
+    position = 0
+
+    async def append(self, *args: Any, **options: Any) -> Appended:
+        appended = await super().append(*args, **options)
+        self.position = max(self.position, appended.position)
+        return appended
 
     async def count_failure(self, consumer: str, cause: Envelope, error: BaseException) -> int:
         self.raised = error
@@ -142,6 +149,7 @@ class World:
         self.requests = Requests(self.log, self.stored, self.rescanner)
         self.sent = 0
         """Log position up to which messages were made."""
+        self.folded = 0
         self.waiting: list[Waiting] = []
         self.consumers = self._consumers()
 
@@ -220,6 +228,8 @@ class World:
 
     async def enqueue(self) -> None:
         """Make messages of what is new in the log."""
+        if self.sent == self.log.position:
+            return
         for envelope in await self.log.read(self.sent, 1000):
             self.sent = envelope.position
             body = json.dumps(envelope.to_cloudevent())
@@ -264,8 +274,10 @@ class World:
 
     async def fold(self) -> None:
         """Bring the projection up to the log."""
-        while await self.projection.step():
-            pass
+        if self.folded < self.log.position:
+            while await self.projection.step():
+                pass
+            self.folded = self.log.position
 
     # What can be seen -----------------------------------------------------------------------
 
