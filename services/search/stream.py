@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -123,17 +123,7 @@ class Stream:
     async def summary(self, span: Span, which: Filter) -> EventSummary:
         """Counts by project and type."""
         until = await self._end(span)
-        rows = [
-            r
-            async for r in self._sql.counts(
-                self._log.pool,
-                after=span.after,
-                until=until,
-                types=list(which.types) or None,
-                project=which.project,
-                stream=which.stream,
-            )
-        ]
+        rows = [r async for r in self._asked("counts", which, after=span.after, until=until)]
         first = min((r["first"] for r in rows), default=None)
         last = max((r["last"] for r in rows), default=None)
         return EventSummary(
@@ -150,19 +140,25 @@ class Stream:
         )  # fmt: skip
 
     async def _page(self, after: int, until: int, which: Filter) -> list[Envelope]:
-        limits = {"after": after, "until": until, "limit": PAGE}
-        pool, types = self._log.pool, list(which.types) or None
-        if which.stream is not None:
-            rows = self._sql.of_stream(
-                pool, stream=which.stream, types=types, project=which.project, **limits
-            )
-        elif types:
-            rows = self._sql.of_types(pool, types=types, project=which.project, **limits)
-        elif which.project is not None:
-            rows = self._sql.of_project(pool, project=which.project, **limits)
-        else:
-            rows = self._sql.every(pool, **limits)
+        rows = self._asked("events", which, after=after, until=until, limit=PAGE)
         return [to_envelope(r) async for r in rows]
+
+    def _asked(self, what: str, which: Filter, **limits: int) -> Any:
+        """Rows of the query that finds these events by an index: what is optional in a statement
+        may cost it its index."""
+        filters: dict[str, Any] = {}
+        name = what
+        if which.stream is not None:
+            name = f"{what}_of_stream"
+            filters = {"stream": which.stream, "types": list(which.types) or None}
+            filters["project"] = which.project
+        elif which.types:
+            name = f"{what}_of_types"
+            filters = {"types": list(which.types), "project": which.project}
+        elif which.project is not None:
+            name = f"{what}_of_project"
+            filters = {"project": which.project}
+        return getattr(self._sql, name)(self._log.pool, **filters, **limits)
 
     async def _end(self, span: Span) -> int:
         head = await self._log.head()

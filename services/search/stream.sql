@@ -16,20 +16,20 @@ WITH RECURSIVE half (low, high) AS (
 )
 SELECT low FROM half WHERE high - low = 1;
 
--- name: every
+-- name: events
 -- Events after a position, up to another one.
 SELECT position, stream_id, version, event_id, type, schema_version, lane, project, causation_id,
        correlation_id, actor, traceparent, occurred_at, recorded_at, data
   FROM log.event WHERE position > :after AND position <= :until ORDER BY position LIMIT :limit;
 
--- name: of_project
+-- name: events_of_project
 -- Of one project.
 SELECT position, stream_id, version, event_id, type, schema_version, lane, project, causation_id,
        correlation_id, actor, traceparent, occurred_at, recorded_at, data
   FROM log.event WHERE project = :project AND position > :after AND position <= :until
  ORDER BY position LIMIT :limit;
 
--- name: of_stream
+-- name: events_of_stream
 -- Of one stream. Its events are few, so they are sorted, whatever the planner thinks of the log.
 WITH mine AS MATERIALIZED (
   SELECT position, stream_id, version, event_id, type, schema_version, lane, project, causation_id,
@@ -40,7 +40,7 @@ SELECT * FROM mine
    AND (:types::text[] IS NULL OR type = ANY (:types)) AND (:project::text IS NULL OR project = :project)
  ORDER BY position LIMIT :limit;
 
--- name: of_types
+-- name: events_of_types
 -- Of some types, and perhaps of one project: the next positions of each type come from an index in
 -- order, so a rare type costs nothing and a common one no more than the page.
 WITH next AS (
@@ -58,11 +58,30 @@ SELECT position, stream_id, version, event_id, type, schema_version, lane, proje
 -- name: counts
 -- How many events of each type a project has in a range, and where the first and the last are.
 SELECT project, type, count(*) AS events, min(position) AS first, max(position) AS last
+  FROM log.event WHERE position > :after AND position <= :until
+ GROUP BY project, type ORDER BY project, type;
+
+-- name: counts_of_project
+-- Of one project.
+SELECT project, type, count(*) AS events, min(position) AS first, max(position) AS last
+  FROM log.event WHERE project = :project AND position > :after AND position <= :until
+ GROUP BY project, type ORDER BY project, type;
+
+-- name: counts_of_types
+-- Of some types, and perhaps of one project.
+SELECT project, type, count(*) AS events, min(position) AS first, max(position) AS last
   FROM log.event
- WHERE position > :after AND position <= :until
+ WHERE type = ANY (:types::text[]) AND position > :after AND position <= :until
+   AND (:project::text IS NULL OR project = :project)
+ GROUP BY project, type ORDER BY project, type;
+
+-- name: counts_of_stream
+-- Of one stream, and perhaps of some types and one project.
+SELECT project, type, count(*) AS events, min(position) AS first, max(position) AS last
+  FROM log.event
+ WHERE stream_id = :stream AND position > :after AND position <= :until
    AND (:types::text[] IS NULL OR type = ANY (:types))
    AND (:project::text IS NULL OR project = :project)
-   AND (:stream::text IS NULL OR stream_id = :stream)
  GROUP BY project, type ORDER BY project, type;
 
 -- name: recorded_at$
