@@ -198,8 +198,8 @@ class Auditor:
         why = None
         try:
             await self._examiner.repair(subject, findings)
-        except Retry:
-            raise
+        except Retry as error:
+            why = f"a store was busy: {error}"
         except (KbError, FileNotFoundError) as error:
             why = f"{type(error).__name__} while it was repaired"
         left = {_key(f) for f in (await self._examiner.look(subject)).findings}

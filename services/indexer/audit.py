@@ -234,7 +234,7 @@ class IndexExaminer:
         if cut is None:
             await index.erase(subject.project, subject.document_id, version_id)
             return
-        if kinds == {"windows-changed"}:
+        if kinds == {"windows-changed"} and (await index.line(subject.document_id)).at:
             await index.revalidate(subject.project, subject.document_id)
             return
         generation = await index.live(subject.project)

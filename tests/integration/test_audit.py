@@ -34,7 +34,8 @@ from tests.integration.rescan_world import World
 
 ACT = "# Act\n\nThe maximum fine for a breach is {} million euro.\n\n## Terms\n\nThirty days.\n"
 GUIDE = "# Guide\n\nThe purple walrus swims in the northern sea of documents.\n"
-NOTE = "# Белешка\n\nКазна за повреду износи двадесет милиона динара.\n"
+NOTE = "# Белешка\n\nКазна за повреду износи двадесет милиона динара.\nhidden:страна један\n"
+"""Its body is not its bytes."""
 
 
 @pytest.fixture(scope="module")
@@ -240,8 +241,8 @@ async def test_what_the_indexer_said_of_the_vectors_survives_a_repair(world: Aud
 
 CHUNKS = {
     "DELETE FROM read.chunk WHERE version_id = '{new}' AND ordinal = 0": "passage-missing",
-    "UPDATE read.chunk SET text = 'x' WHERE ordinal = 0 AND version_id = '{new}'": "passage-changed",
-    "UPDATE read.chunk SET terms = '' WHERE version_id = '{new}' AND ordinal = 0": "passage-changed",
+    "UPDATE read.chunk SET text = 'x' WHERE version_id = '{note}'": "passage-changed",
+    "UPDATE read.chunk SET terms = '' WHERE version_id = '{note}'": "passage-changed",
     "UPDATE read.chunk SET byte_end = byte_end + 1 WHERE version_id = '{new}'": "passage-changed",
     "INSERT INTO read.chunk SELECT project, generation, version_id, 'more', document_id, source_id,"
     " 9, heading_path, byte_start, byte_end, title, text, language, terms, term_count,"
