@@ -376,7 +376,7 @@ def rebuild(
     import httpx
 
     from cli import show
-    from contracts.http import GenerationList, RebuildReply
+    from contracts.generations import GenerationList, RebuildReply
 
     if list_:
         reply = _call(

@@ -7,17 +7,16 @@ from typing import Any
 from cli.output import clean, out
 from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
+from contracts.generations import GenerationList, RebuildReply
 from contracts.http import (
     DocumentPage,
     DocumentView,
-    GenerationList,
     Hit,
     JobPage,
     JobView,
     Journal,
     Places,
     QueryReply,
-    RebuildReply,
     Relative,
     ScanNote,
     VersionView,

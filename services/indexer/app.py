@@ -5,7 +5,7 @@ from functools import partial
 from fastapi import FastAPI, Request
 
 from contracts.events import Project
-from contracts.http import GenerationList, GenerationView, RebuildReply, RebuildRequest
+from contracts.generations import GenerationList, GenerationView, RebuildReply, RebuildRequest
 from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.errors import Refusal
 from kernel.language import detect

@@ -15,7 +15,7 @@ import structlog
 
 from contracts.artifacts import BodyMeta
 from contracts.events import Chunked, GenerationSwitched, Indexed
-from contracts.http import Rebuilt
+from contracts.generations import Rebuilt
 from kernel.clearance import Texts
 from kernel.db import UNAVAILABLE
 from kernel.embedder import Embedder, UnknownEmbedder

@@ -17,12 +17,12 @@ from starlette.types import Receive, Scope, Send
 from contracts.audit import AuditPage, AuditRequest, AuditSize, ChainPage, ChainRequest
 from contracts.diff import DiffReply, History
 from contracts.erasure import ErasePersonRequest, ErasePlan, EraseRequest, Erasure, PersonErased
+from contracts.generations import GenerationList, RebuildReply, RebuildRequest
 from contracts.http import (
     Accepted,
     Deleted,
     DocumentPage,
     DocumentView,
-    GenerationList,
     JobChanged,
     JobPage,
     JobView,
@@ -36,8 +36,6 @@ from contracts.http import (
     ProjectView,
     QueryReply,
     QueryRequest,
-    RebuildReply,
-    RebuildRequest,
     Reviewed,
     ReviewRequest,
     ReviewView,

@@ -17,7 +17,8 @@ from contracts.events import (
     Superseded,
     Window,
 )
-from contracts.http import QueryRequest, Rebuilt
+from contracts.generations import Rebuilt
+from contracts.http import QueryRequest
 from kernel.consumer import Consumer, bind_handler
 from kernel.db import pool
 from kernel.embedder import Embedders, HashedEmbedder
