@@ -2,29 +2,29 @@
 
 import asyncio
 import gzip
-import hashlib
 import shutil
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from contracts.artifacts import ChunkManifest
 from contracts.envelope import Envelope
+from kernel.backup_clean import clean
 from kernel.blobs import PIECE_BYTES, Blobs
 from kernel.cache import EmbeddingCache
 from kernel.db import connect, queries
 from kernel.errors import Refusal
 from kernel.log import to_envelope
 from kernel.migrations import files as migration_files
-from kernel.needs import Needs
+from kernel.needs import Cut, Needs
 from kernel.packed import pack, texts_of
 from kernel.repository import (
+    Gzipped,
     Listing,
     Manifest,
-    Part,
     Repository,
     Table,
     file_sha256,
@@ -138,6 +138,7 @@ class _Run:
                 migrations=tuple(migrations),
                 tables=tuple(tables),
                 blobs=await asyncio.to_thread(_listing, partial, sizes),
+                redacted=moment["redacted"],
                 missing=tuple(sorted(self._missing)),
                 damaged=tuple(sorted(self._damaged)),
                 vectors=vectors,
@@ -145,6 +146,7 @@ class _Run:
                 left_out=tuple(self._settings.left_out),
             )
             await asyncio.to_thread(self._repository.finish, partial, manifest)
+        await clean(connection, self._repository)
         return Made(manifest, self._copied, self._copied_bytes, erased)
 
     async def _tables(self, connection: Any, partial: Path) -> list[Table]:
@@ -155,7 +157,7 @@ class _Run:
         self, connection: Any, partial: Path, schema: str, name: str, columns: list[str]
     ) -> Table:
         file = f"{schema}.{name}.copy.gz"
-        with _Gzipped(partial / file) as out:
+        with Gzipped(partial / file) as out:
             told = await connection.copy_from_table(
                 name, schema_name=schema, columns=columns, output=out.feed
             )
@@ -214,23 +216,19 @@ class _Run:
     async def _vectors(self, cache: EmbeddingCache) -> dict[str, int]:
         """Vectors of all passages that the cache still has, by model."""
         counted: dict[str, int] = {}
-        for manifest, body in self._needs.passages().items():
-            model = self._needs.embedders.get(manifest)
-            if model is None:
+        for cut in self._needs.passages().values():
+            if cut.model is None:
                 continue
-            file = self._repository.vectors_file(model, manifest)
-            if not file.exists() and not await self._pack(cache, model, (manifest, body), file):
-                continue
-            counted[model] = counted.get(model, 0) + 1
+            file = self._repository.vectors_file(cut.model, cut.manifest)
+            if file.exists() or await self._pack(cache, cut.model, cut, file):
+                counted[cut.model] = counted.get(cut.model, 0) + 1
         return counted
 
-    async def _pack(
-        self, cache: EmbeddingCache, model: str, cut: tuple[str, str], file: Path
-    ) -> bool:
+    async def _pack(self, cache: EmbeddingCache, model: str, cut: Cut, file: Path) -> bool:
         kept = self._repository.blobs
         try:
-            manifest = ChunkManifest.model_validate_json(await kept.get(cut[0]))
-            texts = texts_of(manifest, await kept.get(cut[1]))
+            manifest = ChunkManifest.model_validate_json(await kept.get(cut.manifest))
+            texts = texts_of(manifest, await kept.get(cut.body))
         except (FileNotFoundError, ValueError):
             return False
         packed = await pack(cache, model, texts)
@@ -337,41 +335,8 @@ async def forget(
     return await repository.drop(blobs)
 
 
-class _Gzipped:
-    """A gzip file, hashed as it is written. The same content gives the same bytes."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> "_Gzipped":
-        self._raw: BinaryIO = self._path.open("wb")
-        self._gzip = gzip.GzipFile(
-            fileobj=self._raw, mode="wb", compresslevel=1, mtime=0, filename=""
-        )
-        return self
-
-    async def feed(self, data: bytes) -> None:
-        """Write a part."""
-        self.write(data)
-
-    def write(self, data: bytes) -> None:
-        """Write a part."""
-        self._gzip.write(data)
-
-    def __exit__(self, *_: object) -> None:
-        self._gzip.close()
-        self._raw.close()
-
-    @property
-    def part(self) -> Part:
-        """What a manifest says of the file, once it is closed."""
-        with self._path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Part(file=self._path.name, bytes=self._path.stat().st_size, sha256=digest)
-
-
 def _listing(partial: Path, sizes: Mapping[str, int]) -> Listing:
-    with _Gzipped(partial / "blobs.txt.gz") as out:
+    with Gzipped(partial / "blobs.txt.gz") as out:
         for name, size in sorted(sizes.items()):
             out.write(f"{name} {size}\n".encode())
     total = sum(sizes.values())

@@ -227,21 +227,19 @@ class _Export:
 
     async def _vectors(self, bundle: zipfile.ZipFile) -> set[str]:
         cache, models = EmbeddingCache(self._connection), set[str]()
-        for cut, body in self._needs.passages().items():
-            model = self._needs.embedders.get(cut)
-            if model is None:
+        for cut in self._needs.passages().values():
+            if cut.model is None:
                 continue
             try:
-                manifest = ChunkManifest.model_validate_json(await self._blobs.get(cut))
-                texts = texts_of(manifest, await self._blobs.get(body))
+                manifest = ChunkManifest.model_validate_json(await self._blobs.get(cut.manifest))
+                texts = texts_of(manifest, await self._blobs.get(cut.body))
             except FileNotFoundError:
                 continue
-            packed = await pack(cache, model, texts)
+            packed = await pack(cache, cut.model, texts)
             if packed is not None:
-                models.add(model)
-                with _Adding(
-                    bundle, f"vectors/{quote(model, safe='')}/{cut}", self._members
-                ) as out:
+                models.add(cut.model)
+                name = f"vectors/{quote(cut.model, safe='')}/{cut.manifest}"
+                with _Adding(bundle, name, self._members) as out:
                     out.write(packed)
         return models
 

@@ -22,7 +22,7 @@ from kernel.blobs import PIECE_BYTES
 from kernel.bundle import LOG, MANIFEST, SIGNATURE, BundleManifest, Member
 from kernel.chain import NOTHING, digest, header, linked
 from kernel.errors import Refusal
-from kernel.needs import Needs
+from kernel.needs import Cut, Needs
 from kernel.packed import texts_of, unpacked
 from kernel.signing import is_signed
 
@@ -139,18 +139,18 @@ class Bundle:
         self._check_blobs()
         await self._check_vectors()
 
-    async def packed_vectors(self) -> AsyncIterator[tuple[str, str, list[str], bytes]]:
+    async def packed_vectors(self) -> AsyncIterator[tuple[str, Cut, list[str], bytes]]:
         """Vectors in the bundle: model, manifest of passages, the passages' texts, the bytes."""
-        bodies = self.needs.passages()
+        cuts = self.needs.passages()
         for name in self.manifest.members:
             kind, _, rest = name.partition("/")
             model, _, cut = rest.partition("/")
             if kind == "vectors":
-                if cut not in bodies:
+                if cut not in cuts:
                     raise Refusal("changed-bundle", "vectors of the bundle are of no passages")
                 passages = ChunkManifest.model_validate_json(await self.blob(cut))
-                texts = texts_of(passages, await self.blob(bodies[cut]))
-                yield unquote(model), cut, texts, b"".join(self.pieces(name))
+                texts = texts_of(passages, await self.blob(cuts[cut].body))
+                yield unquote(model), cuts[cut], texts, b"".join(self.pieces(name))
 
     async def _check_vectors(self) -> None:
         try:

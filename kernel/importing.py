@@ -17,9 +17,10 @@ from kernel.bundle_check import Bundle, Line
 from kernel.cache import EmbeddingCache
 from kernel.db import connect, queries
 from kernel.errors import Refusal
-from kernel.log import ANY_VERSION, Pending
+from kernel.log import ANY_VERSION, Pending, to_envelope
 from kernel.needs import Needs
 from kernel.packed import unpack
+from kernel.projects import ProjectSettings, fold
 
 IMPORTS = UUID("8c8a3f0e-5a57-5d0b-9a52-0d2f4f6f1c77")
 """Namespace of the ids of imports."""
@@ -59,7 +60,8 @@ async def bring_in(
     finds in the log what was made of it, and does nothing.
 
     Raises:
-        Refusal: `project-exists` (another one has this id), `diverged` (both went on since).
+        Refusal: `project-exists` (another one has this id), `project-deleted`, `diverged` (both
+            went on since).
         OSError: the disk is full, or away.
     """
     connection = await connect(dsn, service="kb-import")
@@ -109,8 +111,10 @@ class _Import:
         """Events of the bundle that are here already, each in its place.
 
         Raises:
-            Refusal: `project-exists`, `diverged`.
+            Refusal: `project-exists`, `project-deleted`, `diverged`.
         """
+        if (await self._settings(project)).deleted:
+            raise Refusal("project-deleted", f"{project} was deleted here", status=409)
         known: set[UUID] = set()
         wrong = False
         for first in range(0, len(lines), BATCH):
@@ -130,6 +134,10 @@ class _Import:
                 status=409,
             )  # fmt: skip
         return known
+
+    async def _settings(self, project: str) -> ProjectSettings:
+        rows = self._log.stream(self._connection, stream_id=f"project-{project}")
+        return fold([to_envelope(r) async for r in rows])
 
     async def _both_went_on(self, lines: Sequence[Line], known: set[UUID]) -> bool:
         """Is there a stream that got other events here than there?"""
@@ -187,8 +195,8 @@ class _Import:
         """Fill the embedding cache, so that the index is made without a model."""
         cache, done = EmbeddingCache(self._connection), 0
         async for model, cut, texts, data in self._bundle.packed_vectors():
-            if cut in needed:
-                await unpack(cache, model, texts, data)
+            if cut.manifest in needed:
+                await unpack(cache, model, texts, data, cut.version_id)
                 done += 1
         return done
 

@@ -1,7 +1,7 @@
 """Which blobs the versions of a log need, folded from its events."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from contracts.artifacts import ParsedDocument
 from contracts.events import EVENTS
@@ -9,6 +9,15 @@ from contracts.history.upcasters import upcast
 from kernel.erasure import KEPT_BY
 
 Read = Callable[[str], Awaitable[bytes]]
+
+
+class Cut(NamedTuple):
+    """A manifest of passages, its body, a version that has it, and the model that embedded it."""
+
+    manifest: str
+    body: str
+    version_id: str
+    model: str | None
 
 
 class Needs:
@@ -77,6 +86,10 @@ class Needs:
             for version_id in versions:
                 self._names[version_id] |= {f.sha256 for f in document.attachments}
 
-    def passages(self) -> dict[str, str]:
-        """Manifests of passages of versions that are there → their bodies."""
-        return {m: b for v in self.versions for m, b in self.cuts.get(v, {}).items()}
+    def passages(self) -> dict[str, Cut]:
+        """Manifests of passages of versions that are there."""
+        return {
+            manifest: Cut(manifest, body, version_id, self.embedders.get(manifest))
+            for version_id in self.versions
+            for manifest, body in self.cuts.get(version_id, {}).items()
+        }

@@ -47,6 +47,8 @@ def unpacked(count: int, data: bytes) -> Vectors:
     return vectors
 
 
-async def unpack(cache: EmbeddingCache, model: str, texts: Sequence[str], data: bytes) -> None:
-    """Put packed vectors of `texts` into the cache. Raises as `unpacked`."""
-    await cache.put(model, texts, unpacked(len(texts), data))
+async def unpack(
+    cache: EmbeddingCache, model: str, texts: Sequence[str], data: bytes, version_id: str
+) -> None:
+    """Put packed vectors of a version's texts into the cache. Raises as `unpacked`."""
+    await cache.put(model, texts, unpacked(len(texts), data), version_id)

@@ -10,18 +10,19 @@ outlives every backup: a restore of an older one does not bring it back.
 
 import asyncio
 import fcntl
+import gzip
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from contracts.events import Sha256
 from kernel.blobs import Blobs
@@ -81,9 +82,23 @@ class Manifest(BaseModel):
     blobs: Listing
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    redacted: int = 0
+    """Events of its log that say no more than an erasure left of them."""
     vectors: dict[str, int] = {}
     settings: dict[str, str] = {}
     left_out: tuple[str, ...] = ()
+
+
+class _Sealed(BaseModel):
+    """A manifest and the SHA-256 of its JSON, in one file: it is whole or it is not."""
+
+    sha256: Sha256
+    manifest: Manifest
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "_Sealed":
+        text = manifest.model_dump_json().encode()
+        return cls(sha256=hashlib.sha256(text).hexdigest(), manifest=manifest)
 
 
 class Repository:
@@ -143,6 +158,8 @@ class Repository:
         """Remove what a killed backup left. Only while `alone`."""
         for folder in self.backups.glob(".partial-*"):
             shutil.rmtree(folder)
+        for manifest in self.whole():
+            self._tidy(manifest)
         await self.blobs.sweep(timedelta(0))
 
     def partial(self, id_: str) -> Path:
@@ -153,16 +170,21 @@ class Repository:
 
     def finish(self, partial: Path, manifest: Manifest) -> None:
         """Give a whole backup its name; everything of it is on disk then."""
-        text = manifest.model_dump_json(indent=1).encode()
-        for name, data in (
-            ("manifest.json", text),
-            ("manifest.sha256", hashlib.sha256(text).hexdigest().encode()),
-        ):
-            write_flushed(partial / name, data)
-        for folder in (partial, self.backups):
-            _flush(folder)
+        _write_manifest(partial, manifest)
         partial.rename(self.backups / manifest.id)
         _flush(self.backups)
+
+    def replace(self, manifest: Manifest) -> None:
+        """Other files take the place of those of a backup: they are in its folder already. What
+        the manifest does not name goes, now or with the next `sweep`."""
+        _write_manifest(self.backups / manifest.id, manifest)
+        self._tidy(manifest)
+
+    def _tidy(self, manifest: Manifest) -> None:
+        named = {"manifest.json", manifest.blobs.file, *(t.file for t in manifest.tables)}
+        for file in (self.backups / manifest.id).iterdir():
+            if file.name not in named:
+                file.unlink()
 
     def ids(self) -> list[str]:
         """Of all backups, oldest first."""
@@ -176,17 +198,25 @@ class Repository:
         Raises:
             Refusal: `torn-backup`: it is not there or not whole.
         """
-        folder = self.backups / id_
         try:
-            if (folder / "manifest.json").stat().st_size > _MANIFEST_BYTES:
+            file = self.backups / id_ / "manifest.json"
+            if file.stat().st_size > _MANIFEST_BYTES:
                 raise ValueError("too long")
-            text = (folder / "manifest.json").read_bytes()
-            if hashlib.sha256(text).hexdigest() != (folder / "manifest.sha256").read_text().strip():
+            sealed = _Sealed.model_validate_json(file.read_bytes())
+            if sealed.sha256 != sealed.of(sealed.manifest).sha256 or sealed.manifest.id != id_:
                 raise ValueError("changed")
-            return Manifest.model_validate_json(text)
-        except (OSError, ValueError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             what = f"the manifest of backup {id_} cannot be read"
             raise Refusal("torn-backup", f"{what}: {type(error).__name__}") from error
+        return sealed.manifest
+
+    def whole(self) -> list[Manifest]:
+        """Of all backups whose manifest can be read, oldest first."""
+        found = []
+        for id_ in self.ids():
+            with suppress(Refusal):
+                found.append(self.manifest(id_))
+        return found
 
     def choose(self, at: str | None) -> Manifest:
         """The newest backup; with `at` the one of that id, or the newest until that time.
@@ -281,6 +311,39 @@ class Repository:
         return self.root / "vectors" / quote(model, safe="") / manifest[:2] / manifest
 
 
+class Gzipped:
+    """A gzip file, hashed as it is written. The same content gives the same bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> "Gzipped":
+        self._raw: BinaryIO = self._path.open("wb")
+        self._gzip = gzip.GzipFile(
+            fileobj=self._raw, mode="wb", compresslevel=1, mtime=0, filename=""
+        )
+        return self
+
+    async def feed(self, data: bytes) -> None:
+        """Write a part."""
+        self.write(data)
+
+    def write(self, data: bytes) -> None:
+        """Write a part."""
+        self._gzip.write(data)
+
+    def __exit__(self, *_: object) -> None:
+        self._gzip.close()
+        self._raw.close()
+
+    @property
+    def part(self) -> Part:
+        """What a manifest says of the file, once it is closed."""
+        with self._path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Part(file=self._path.name, bytes=self._path.stat().st_size, sha256=digest)
+
+
 def write_flushed(path: Path, data: bytes) -> None:
     """Write a file that is on disk when this returns."""
     with path.open("wb") as file:
@@ -293,6 +356,13 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    draft = folder / "manifest.json.new"
+    write_flushed(draft, _Sealed.of(manifest).model_dump_json(indent=1).encode())
+    draft.replace(folder / "manifest.json")
+    _flush(folder)
 
 
 def _flush(folder: Path) -> None:

@@ -223,15 +223,17 @@ class _Run:
     async def _vectors(self, needs: Needs) -> int:
         """Fill the embedding cache, so that the index is made without a model."""
         cache, done = EmbeddingCache(self._connection), 0
-        for cut, body in needs.passages().items():
-            model = needs.embedders.get(cut)
-            file = None if model is None else self._repository.vectors_file(model, cut)
-            if model is None or file is None or not file.exists():
+        for cut in needs.passages().values():
+            if cut.model is None:
+                continue
+            file = self._repository.vectors_file(cut.model, cut.manifest)
+            if not file.exists():
                 continue
             try:
-                manifest = ChunkManifest.model_validate_json(await self._blobs.get(cut))
-                texts = texts_of(manifest, await self._blobs.get(body))
-                await unpack(cache, model, texts, await asyncio.to_thread(file.read_bytes))
+                manifest = ChunkManifest.model_validate_json(await self._blobs.get(cut.manifest))
+                texts = texts_of(manifest, await self._blobs.get(cut.body))
+                data = await asyncio.to_thread(file.read_bytes)
+                await unpack(cache, cut.model, texts, data, cut.version_id)
             except (FileNotFoundError, ValueError):
                 continue  # embedded anew with the index
             done += 1

@@ -1,6 +1,7 @@
 -- name: moment^
 -- What a snapshot of the log is a snapshot of.
 SELECT position, encode(fingerprint, 'hex') AS fingerprint, now() AS at,
+       (SELECT count(*) FROM log.event WHERE redacted_at IS NOT NULL) AS redacted,
        (SELECT encode(sha256('citelog installation' || key), 'hex') FROM log.identity) AS installation
   FROM log.head;
 
@@ -62,3 +63,13 @@ SELECT status, last_version, last_position FROM log.append(:stream_id, :expected
 -- name: projects
 -- Projects that have something to be indexed.
 SELECT DISTINCT project FROM log.event WHERE type = 'Indexed' ORDER BY project;
+
+-- name: count_redacted$
+-- Events up to a position that an erasure took the words from.
+SELECT count(*) FROM log.event WHERE redacted_at IS NOT NULL AND position <= :position;
+
+-- name: redacted_statement$
+-- Those events as COPY writes them, for another dump of the same columns.
+SELECT format('SELECT %s FROM log.event WHERE redacted_at IS NOT NULL AND position <= %s',
+              (SELECT string_agg(quote_ident(c), ', ' ORDER BY n)
+                 FROM unnest(:columns::text[]) WITH ORDINALITY u(c, n)), :position::bigint);

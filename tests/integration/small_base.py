@@ -90,7 +90,7 @@ class SmallBase:
         cut = await self.blobs.put(manifest.to_bytes())
         texts = texts_of(manifest, f"{markdown}\n".encode())
         vector = np.frombuffer(body.encode()[:8], "u1").astype("<f4")[None]
-        await self.cache.put(MODEL, texts, vector)
+        await self.cache.put(MODEL, texts, vector, received.version_id)
 
         def verdict(subject: Any, name: str, meta_name: str | None = None) -> ScanVerdict:
             return ScanVerdict(

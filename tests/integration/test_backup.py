@@ -1,6 +1,7 @@
 """A backup is one position of everything; a restore gives it back, and nothing that was erased."""
 
 import asyncio
+import gzip
 import secrets
 import shutil
 from collections.abc import AsyncIterator
@@ -11,11 +12,11 @@ import asyncpg
 import pytest
 
 from kernel import backup as backup_module
-from kernel.backup import _Gzipped, backup, forget, verify
+from kernel.backup import backup, forget, verify
 from kernel.blobs import Blobs
 from kernel.db import connect
 from kernel.errors import Refusal
-from kernel.repository import Repository
+from kernel.repository import Gzipped, Repository
 from kernel.restore import Restored, restore
 from tests.conftest import on_database
 from tests.integration.small_base import MODEL, Installation, SmallBase, day
@@ -190,6 +191,42 @@ async def test_people_who_were_erased_do_not_come_back(
     await forget(repository.root, people=[str(actor)])
     restored = await bring_back(repository, elsewhere)
     assert not restored.accounts
+
+
+async def test_names_and_people_leave_the_older_backups(
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
+) -> None:
+    gone = await base.add("секрет", name="Иванов.md", source="дело Иванова")
+    await base.add("остаётся", name="Петров.md")
+    actor = await base.log.pool.fetchval(
+        "INSERT INTO auth.account (name, password_hash, role) VALUES ('ivanov', 'x', 'admin')"
+        " RETURNING actor_id"
+    )
+    old = (await backup(place.dsn, place.blobs, repository)).manifest
+    assert words(repository, old.id) == {"Иванов", "Петров", "ivanov"}
+    await base.erase(gone)
+    redact = "SELECT log.redact($1, $2)"
+    assert await base.log.pool.fetchval(redact, gone.document_id, gone.version_id) == 1
+    await base.log.pool.execute("DELETE FROM auth.account")
+    await forget(repository.root, people=[str(actor)])
+    await backup(place.dsn, place.blobs, repository)
+    assert words(repository, old.id) == {"Петров"}
+    assert (await verify(repository, repository.manifest(old.id))).ok
+    restored = await bring_back(repository, elsewhere, at=old.id)
+    assert (restored.erased, restored.accounts) == (1, False)
+    here, there = await content_of(place), await content_of(elsewhere)
+    assert there["log"][:14] == here["log"][:14]
+    untouched = (repository.backups / old.id / "manifest.json").stat().st_mtime_ns
+    await base.receive("x")
+    await backup(place.dsn, place.blobs, repository)
+    assert (repository.backups / old.id / "manifest.json").stat().st_mtime_ns == untouched
+
+
+def words(repository: Repository, id_: str) -> set[str]:
+    """Which of some names stand in any file of a backup."""
+    files = [p for p in (repository.backups / id_).iterdir() if p.suffix == ".gz"]
+    text = b"".join(gzip.decompress(p.read_bytes()) for p in files).decode()
+    return {name for name in ("Иванов", "Петров", "ivanov") if name in text}
 
 
 async def test_what_was_sent_again_after_its_erasure_is_restored(
@@ -418,7 +455,7 @@ async def test_a_backup_of_an_earlier_version_is_migrated(
             continue
         columns = [c for c in table.columns if c not in new]
         columns = [c for c in columns if (table.name, c) != ("head", "recorded_at")]
-        with _Gzipped(partial / table.file) as out:
+        with Gzipped(partial / table.file) as out:
             await base.log.pool.copy_from_table(
                 table.name, schema_name=table.schema_name, columns=columns, output=out.feed
             )

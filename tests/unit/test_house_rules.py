@@ -19,7 +19,7 @@ TEXT = {".py", ".sql", ".md", ".toml", ".yaml", ".html", ".js", ".css", ".json",
 ENVIRONMENT = {
     "cli/doctor.py": "reports on the settings of a data folder, as the client reads them",
     "cli/client.py": "where the running stack is: .env, then the environment",
-    "cli/owner.py": "where the stores are: .env, then the environment, as the supervisor reads them",
+    "cli/owner.py": "where the stores are, as the supervisor reads it",
     "cli/stack.py": "the supervisor is the one that hands environments out",
     "deploy/prepare.py": "a one-shot task: its environment is its argument list",
     "kernel/embedder/bundled.py": "the user's cache folder, as other programs find it",
