@@ -20,7 +20,7 @@ class RebuildRequest(Body):
 
 
 class Rebuilt(Body):
-    """Another generation of a project's index is live; `before` it another one was, which stands by.
+    """Another generation of a project's index is live; the one `before` it stands by.
 
     `written` passages were not there as they had to be, `embedded` of them were not in the cache;
     `recut` versions have other passages than before.
