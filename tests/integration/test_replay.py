@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -186,6 +186,41 @@ def test_standard_output_gets_nothing_but_events(capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr()
     assert [json.loads(x)["position"] for x in printed.out.splitlines()] == [6, 8]
     assert printed.err == ""
+
+
+@pytest.mark.usefixtures("door")
+def test_a_terminal_gets_a_bar_and_a_pipe_gets_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli.main", "replay", "--out"]
+    piped = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, check=True)
+    assert piped.stderr == b""
+    ours, theirs = os.openpty()
+    wide = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
+    on_terminal = subprocess.Popen(
+        [*command, str(tmp_path / "b")], env=wide, stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # it ends with an error
+        while part := terminal.read(4096):
+            shown += part
+    assert on_terminal.wait() == 0
+    assert f"/{EVENTS:,} events".encode() in shown
+    assert b"%" in shown
+
+
+@pytest.mark.usefixtures("door")
+def test_a_replay_that_was_killed_is_resumed_without_a_double_or_a_gap(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    command = [sys.executable, "-m", "cli.main", "replay", "--out", str(file)]
+    for _ in range(3):
+        running = subprocess.Popen([*command, "--resume"])
+        size = file.stat().st_size if file.exists() else 0
+        while running.poll() is None and (not file.exists() or file.stat().st_size <= size):
+            time.sleep(0.001)
+        running.kill()
+        running.wait()
+    assert kb("--out", str(file), "--resume") == 0
+    assert positions(file) == list(range(1, EVENTS + 1))
 
 
 @pytest.mark.usefixtures("door")
