@@ -31,6 +31,7 @@ from cli.rescan import rescan
 from cli.restore import restore
 from cli.review import app as review_app
 from cli.scan import scan
+from cli.verify import verify
 
 app = typer.Typer(
     name="kb",
@@ -122,6 +123,7 @@ app.command()(doctor)
 app.command()(scrub)
 app.command()(backup)
 app.command()(restore)
+app.command()(verify)
 app.command()(export)
 app.command("import")(import_)
 app.command()(mirror)
