@@ -201,27 +201,32 @@ def title_of(section: Section) -> str | None:
     return _NUMBER.sub("", section.heading, count=1).strip().casefold() or None
 
 
+_NO_WORDS: Counter[str] = Counter()
+
+
 class _Judge:
     """How alike sections are that have no partner yet."""
 
     def __init__(self, pairs: _Pairs) -> None:
         self._old, self._new = pairs.old, pairs.new
-        self.olds, self.news = pairs.left()
-        self.old_words = dict(_words(pairs.old, self.olds))
-        self.new_words = dict(_words(pairs.new, self.news))
+        self._olds, self._news = pairs.left()
+        self._old_words = dict(_words(pairs.old, self._olds))
+        self._new_words = dict(_words(pairs.new, self._news))
+        self._old_bags = {i: Counter(words) for i, words in self._old_words.items()}
+        self._new_bags = {j: Counter(words) for j, words in self._new_words.items()}
 
     def candidates(self) -> set[tuple[int, int]]:
         """Pairs that are worth a look: by heading, or by words that few sections have."""
         found: set[tuple[int, int]] = set()
         for key in (lambda s: s.path, title_of):
-            mine = _by(key, self._old, self.olds)
-            for name, theirs in _by(key, self._new, self.news).items():
+            mine = _by(key, self._old, self._olds)
+            for name, theirs in _by(key, self._new, self._news).items():
                 found |= _few(mine.get(name, []), theirs)
         runs: dict[Hashable, list[int]] = defaultdict(list)
-        for i, words in self.old_words.items():
+        for i, words in self._old_words.items():
             for run in dict.fromkeys(_runs(words)):
                 runs[run].append(i)
-        for j, words in self.new_words.items():
+        for j, words in self._new_words.items():
             shared = Counter(
                 i
                 for run in dict.fromkeys(_runs(words))
@@ -245,7 +250,7 @@ class _Judge:
             else 0.2 if title is not None and title == title_of(b)
             else 0.0
         )  # fmt: skip
-        mine, theirs = Counter(self.old_words.get(i)), Counter(self.new_words.get(j))
+        mine, theirs = self._old_bags.get(i, _NO_WORDS), self._new_bags.get(j, _NO_WORDS)
         total = mine.total() + theirs.total()
         return same + (2 * (mine & theirs).total() / total if total else 0.0)
 

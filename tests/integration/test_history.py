@@ -16,6 +16,7 @@ from contracts.events import (
     Erased,
     Indexed,
     Reinstated,
+    ScanVerdict,
     Superseded,
     Window,
 )
@@ -270,6 +271,18 @@ async def test_a_version_without_a_text_is_not_compared(law: World) -> None:
     with pytest.raises(Refusal) as refused:
         await law.histories.diff(DOCUMENT, None, None)
     assert (refused.value.code, refused.value.status) == ("no-body", 410)
+
+
+async def test_a_text_that_waits_for_a_person_is_not_compared(law: World) -> None:
+    waits = received("waits", document_id=DOCUMENT, valid_from=start("2022-01-01"))
+    job = uuid4()
+    await law.add(waits, job, "actor:1")
+    verdict = {"subject": "parsed", "text_sha256": H, "verdict": "quarantine", "score": 0.5}
+    await law.add(ScanVerdict(**waits.ids, **verdict, ruleset="r"), job)
+    for sides in ((None, waits.version_id), (waits.version_id, None)):
+        with pytest.raises(Refusal) as refused:
+            await law.histories.diff(DOCUMENT, *sides)
+        assert (refused.value.code, refused.value.status) == ("no-body", 404)
 
 
 async def test_a_text_that_is_too_large_is_not_read(
