@@ -196,7 +196,7 @@ def _table(rows: Sequence[tuple[str, str, str, int, int]]) -> None:
 
 def _faults(chain: ChainSummary) -> Iterator[str]:
     for f in chain.faults[:SHOWN]:
-        yield clean(f"log: {f.code} at position {f.position}  {f.stream_id or ''}", one_line=True)
+        yield _line(f"log: {f.code} at position {f.position}", f.stream_id)
     if chain.found > SHOWN:
         yield f"log: and {chain.found - SHOWN:,} more"
 
@@ -204,12 +204,15 @@ def _faults(chain: ChainSummary) -> Iterator[str]:
 def _found(summary: Summary) -> Iterator[str]:
     for f in summary.findings[:SHOWN]:
         times = f" ×{f.count}" if f.count > 1 else ""
-        about = f"  version {f.version_id}" if f.version_id and f.version_id not in f.id else ""
+        about = f"version {f.version_id}" if f.version_id and f.version_id not in f.id else None
         end = "repaired" if f.repaired else f"left: {f.left}" if f.left else "left"
-        line = f"{f.check}: {f.what}{times}  {f.id}{about}  {f.project}  {end}"
-        yield clean(line, one_line=True)
+        yield _line(f"{f.check}: {f.what}{times}", f.id, about, f.project, end)
     if len(summary.findings) > SHOWN:
         yield f"{summary.check}: and more; --json lists them"
+
+
+def _line(*parts: str | None) -> str:
+    return "  ".join(clean(p, one_line=True) for p in parts if p)
 
 
 def _advise(chain: ChainSummary, checks: Sequence[Summary], *, repair: bool) -> None:
