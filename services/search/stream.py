@@ -110,7 +110,8 @@ class Stream:
     async def follow(self, span: Span, which: Filter) -> AsyncIterator[list[Envelope]]:
         """The same, and then what comes, until the end of the range if it has one."""
         head = await self._log.head()
-        async for page in self.pages(Span(span.after, span.until), which):
+        there = Span(span.after, head if span.until is None else min(span.until, head))
+        async for page in self.pages(there, which):
             yield page
         after = max(span.after, head)
         if span.until is not None and after >= span.until:

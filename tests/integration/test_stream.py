@@ -16,7 +16,14 @@ from kernel.db import pool
 from kernel.log import Log, Pending
 from kernel.testing import received
 from kernel.web import add_problem_handlers
-from services.search.stream import JSON_LINES, PAGE, add_stream_route
+from services.search.stream import (
+    JSON_LINES,
+    PAGE,
+    Filter,
+    Span,
+    Stream,
+    add_stream_route,
+)
 
 KEY = {"stage": "converter", "code": "corrupt", "reason": "no"}
 
@@ -197,3 +204,25 @@ async def test_server_sent_events_end_at_the_end_of_the_range(world: World) -> N
     reply = await world.http.get("/events", params={"type": "Failed", "until": 4})
     assert [x for x in reply.text.split() if x.isdecimal()] == ["2", "4"]
     assert reply.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_what_happens_between_what_is_there_and_what_comes_is_given_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.document("one", failed=True)
+    real = world.log.head
+
+    async def head() -> int:
+        """The log grows right after it was looked at."""
+        found = await real()
+        if found < 12:
+            await world.document("one", failed=True)
+        return found
+
+    monkeypatch.setattr(world.log, "head", head)
+    stream, found = Stream(world.log), []
+    async for page in stream.follow(Span(0, 12), Filter(types=("Failed",))):
+        found += [e.position for e in page]
+        if await real() < 12:
+            await world.document("one", failed=True)
+    assert found == [2, 4, 6, 8, 10, 12]
