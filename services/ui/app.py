@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -48,7 +49,11 @@ class FrontDoor(FastAPI):
 
 
 def create_app(
-    settings: UiSettings, pool: "asyncpg.Pool[Any] | None", *, accounts: Accounts | None = None
+    settings: UiSettings,
+    pool: "asyncpg.Pool[Any] | None",
+    *,
+    accounts: Accounts | None = None,
+    backups: Path | None = None,
 ) -> FastAPI:
     """The front door as an ASGI application.
 
@@ -57,9 +62,10 @@ def create_app(
         pool: a database with the schema `auth`; without one nobody can sign in, but
             programs can work.
         accounts: instead of `pool`.
+        backups: a folder that learns of people who were erased.
     """
     if accounts is None and pool is not None:
-        accounts = Accounts(pool, session_hours=settings.session_hours)
+        accounts = Accounts(pool, session_hours=settings.session_hours, backups=backups)
     access, upstream, t = Access(settings, accounts), Upstream(settings), english()
     head = Log(pool).head if pool else _nothing
     site = Site(access, upstream, view.environment(t), t, head, settings.max_upload_bytes)
@@ -87,7 +93,7 @@ async def build(env: "Env") -> "Service":
     from kernel.service import Service
 
     settings = UiSettings()
-    app = create_app(settings, env.pool)
+    app = create_app(settings, env.pool, backups=env.settings.backups)
     if settings.bootstrap_password:
         made = await app.state.accounts.bootstrap(settings.bootstrap_password.get_secret_value())
         log.info("account.bootstrap", made=made)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +17,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from contracts.erasure import DELETED_USER, PersonErased
+from kernel.backup import forget
 from kernel.db import queries
-from kernel.errors import Refusal
+from kernel.errors import Refusal, Retry
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
 BOOTSTRAP_NAME = "admin"
@@ -61,8 +63,9 @@ class Accounts:
         session_hours: float = 12,
         now: Callable[[], datetime] = utcnow,
         hasher: PasswordHasher | None = None,
+        backups: Path | None = None,
     ) -> None:
-        self._pool, self._now = pool, now
+        self._pool, self._now, self._backups = pool, now, backups
         self._lifetime = timedelta(hours=session_hours)
         self._hasher = hasher or PasswordHasher()
         self._q = queries("services.ui.sql", "queries")
@@ -154,9 +157,23 @@ class Accounts:
                 raise Refusal("last-admin", "the last administrator stays", status=409)
             sessions = await self._q.count_sessions(connection, actor_id=actor_id)
             gone = await self._q.delete_account(connection, actor_id=actor_id)
+        await self._forget_in_backups(actor_id)
         return PersonErased(
             actor=f"actor:{actor_id}", changed=gone is not None, sessions=int(sessions)
         )
+
+    async def _forget_in_backups(self, actor_id: UUID) -> None:
+        """An older backup must not bring the account back.
+
+        Raises:
+            Retry: their folder is away; asked again by the id, the rest is done.
+        """
+        if self._backups is None:
+            return
+        try:
+            await forget(self._backups, people=[str(actor_id)])
+        except OSError as error:
+            raise Retry(f"backups: {error.strerror}", after=60) from error
 
     async def _actor_id(self, connection: Any, who: str) -> UUID:
         """Of an account, or of one that is gone: the id in the log says so."""
