@@ -58,12 +58,12 @@ class Questions:
 
     def at(self, percent: int) -> float:
         """A percentile in ms."""
+        if len(self.seconds) < 2:
+            return 1000 * max(self.seconds, default=0.0)
         return 1000 * statistics.quantiles(self.seconds, n=100, method="inclusive")[percent - 1]
 
     def __str__(self) -> str:
-        return (
-            f"p50 {self.at(50):.0f} / p95 {self.at(95):.0f} / max {1000 * max(self.seconds):.0f} ms"
-        )
+        return f"p50 {self.at(50):.0f} / p95 {self.at(95):.0f} / max {1000 * max(self.seconds, default=0):.0f} ms"
 
 
 @dataclass
@@ -225,6 +225,8 @@ async def measure(passages: int = PASSAGES) -> list[Row]:
                 returned = await rollback(made.index, PROJECT, options=made.options)
             _tell(f"rollback {returned.seconds:.1f} s: {back}")
             running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
     model = await _model_rate()
     rate = done.passages / done.seconds
     return [
