@@ -104,11 +104,20 @@ def receipt(
 def scrub(data: Data = DATA, json_: Json = False) -> None:
     """Make the files of the database forget what was deleted: for its owner, on its machine.
 
-    Tables are written anew, one after the other; while that is so nobody can read them. Vectors of
-    the embedded engine go from its files with the next `kb rebuild`.
+    Tables are written anew, one after the other; while that is so nobody can read them. Blobs that
+    no event names are deleted when they are a day old. Vectors of the embedded engine go from its
+    files when their generation goes, by `kb rebuild`.
     """
-    done = _scrub(data, quiet=json_)
-    as_json(done) if json_ else out(f"clean up to position {done['position']}")
+    done = _scrub(data, quiet=json_) | {"unnamed_blobs": asyncio.run(_sweep(data))}
+    told = f"clean up to position {done['position']}; {done['unnamed_blobs']} unnamed blobs deleted"
+    as_json(done) if json_ else out(told)
+
+
+async def _sweep(data: Path) -> int:
+    from kernel.sweep import sweep
+
+    async with stores(DataDir(data.absolute())) as opened:  # noqa: ASYNC240 - no other task runs
+        return await sweep(opened.dsn, opened.blobs)
 
 
 def _erase(

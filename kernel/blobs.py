@@ -230,6 +230,16 @@ class Blobs:
                 return not page
         return True
 
+    async def names(self, older_than: timedelta = timedelta(0)) -> AsyncIterator[str]:
+        """Names of all blobs that were written before that long ago, in no order."""
+        limit = datetime.now(UTC) - older_than
+        with _transient():
+            async for page in obstore.list(self._store):
+                for item in page:
+                    name = item["path"].rpartition("/")[2]
+                    if item["path"] == _key(name) and item["last_modified"] <= limit:
+                        yield name
+
     async def sweep(self, older_than: timedelta = timedelta(days=1)) -> int:
         """Remove what uploads left that a killed process never finished; returns how many."""
         limit, gone = datetime.now(UTC) - older_than, 0
