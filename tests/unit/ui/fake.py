@@ -456,6 +456,15 @@ class Fake:
             await self._note(request)
             return JSONResponse({})
 
+        @app.get("/audit")
+        @app.post("/audit/chain")
+        @app.post("/audit/projection")
+        @app.post("/audit/index")
+        @app.post("/audit/bytes")
+        async def audit(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({})
+
         @app.delete("/documents/{key}")
         @app.post("/jobs/{key}/cancel")
         @app.post("/jobs/{key}/retry")
