@@ -29,6 +29,22 @@ async def test_bytes_are_found_under_their_hash(blobs: Any) -> None:
         assert path.read_bytes() == data
 
 
+async def test_the_digest_of_a_blob_is_its_name(blobs: Any) -> None:
+    data = "Члан 5".encode() * 500_000
+    name = await blobs.put(data)
+    assert await blobs.digest(name) == name
+    with pytest.raises(FileNotFoundError):
+        await blobs.digest(sha256(b"never"))
+
+
+async def test_the_digest_of_bytes_that_somebody_changed_is_another(tmp_path: Path) -> None:
+    blobs = Blobs(str(tmp_path))
+    name = await blobs.put(b"abc")
+    async with blobs.local_path(name) as path:
+        path.write_bytes(b"abd")
+    assert await blobs.digest(name) == sha256(b"abd")
+
+
 async def test_the_same_bytes_twice_are_one_blob(blobs: Any) -> None:
     assert await blobs.put(b"a") == await blobs.put(b"a")
 
