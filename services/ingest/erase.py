@@ -126,7 +126,7 @@ class Eraser:
         while waiting:
             document_id, only, attached = waiting.pop(0)
             lives, about = await self._lives(document_id, only)
-            there = [x for x in lives if self._is_owed(x, about[x.version_id], "request")]
+            there = [x for x in lives if _is_owed(x, "request")]
             there = [x for x in there if x.version_id not in gone]
             if not there:
                 continue
@@ -282,16 +282,9 @@ class Eraser:
             await stop(self._log, life, "the document was deleted", why.actor)
         return len(running)
 
-    def _is_owed(self, life: Life, events: Sequence[Event], reason: Reason) -> bool:
-        """Has a version no tombstone yet, or only that of the scanner, where a person asks now?"""
-        if not life.erased:
-            return True
-        newest = next(e for e in reversed(events) if isinstance(e, Erased))
-        return reason == "request" and newest.reason == "blocked"
-
     async def _bury(self, lives: Sequence[Life], events: dict[str, list[Event]], why: Why) -> int:
         """One tombstone for each version that has none, all in one append."""
-        there = [x for x in lives if self._is_owed(x, events[x.version_id], why.reason)]
+        there = [x for x in lives if _is_owed(x, why.reason)]
         if not there:
             return 0
         gone = {x.version_id for x in there}
@@ -377,6 +370,16 @@ def _target(
         stay=len(stay),
         attached=attached,
     )
+
+
+def _is_owed(life: Life, reason: Reason) -> bool:
+    """Has a version no tombstone yet? That of the scanner is none where a person asks, and one from
+    before there were receipts is none either."""
+    tombstone = life.tombstone
+    if tombstone is None:
+        return True
+    old = tombstone.schema_version < Erased.schema_version
+    return reason == "request" and (tombstone.data["reason"] == "blocked" or old)
 
 
 def _tombstone(version_id: str, envelopes: Iterable[Envelope]) -> Envelope | None:

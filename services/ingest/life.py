@@ -36,7 +36,13 @@ class Life:
     """Version of the document's stream."""
     version_at: int = 0
     """Version of the version's stream."""
-    erased: bool = False
+    tombstone: Envelope | None = None
+    """The newest one, if nobody sent the version again since."""
+
+    @property
+    def erased(self) -> bool:
+        """Is nothing left of it?"""
+        return self.tombstone is not None
 
     @property
     def last(self) -> Attempt:
@@ -54,14 +60,14 @@ class Life:
         event = envelope.event()
         if isinstance(event, DocumentReceived):
             self.attempts.append(Attempt(envelope.correlation_id, event, envelope))
-            self.erased = False
+            self.tombstone = None
         elif self.attempts:
+            self.tombstone = envelope if isinstance(event, Erased) else self.tombstone
             self._move(event, envelope.correlation_id)
 
     def _move(self, event: Event, job: UUID) -> None:
         status = status_after(event)
         if isinstance(event, Erased):
-            self.erased = True
             self.last.status = status or self.last.status
             return
         of_job = next((a for a in self.attempts if a.job == job), None)

@@ -164,6 +164,21 @@ async def test_of_what_the_scanner_blocked_the_name_stays_until_a_person_asks(
     assert [r.name for r in await world.log.receipts(accepted.source_id)] == [GONE]
 
 
+async def test_what_was_deleted_before_there_were_receipts_gets_one_when_it_is_asked_for(
+    world: World, client: httpx.AsyncClient
+) -> None:
+    accepted = await world.reach("indexed")
+    old = await world.add(accepted.job_id, await erase(world, about(accepted)))
+    log: Any = world.log
+    data = {k: v for k, v in old.data.items() if k != "scope"}
+    log.events[-1] = old.model_copy(update={"schema_version": 1, "data": data})
+    receipt = await post(client, document=accepted.document_id)
+    assert [v["removed"]["names"] for v in receipt["versions"]] == [1]
+    again = await post(client, document=accepted.document_id)
+    assert again["removed"] == receipt["removed"]
+    assert (await world.types()).count("Erased") == 2
+
+
 async def test_what_comes_again_after_its_erasure_is_a_document_as_any_other(
     world: World, client: httpx.AsyncClient
 ) -> None:
