@@ -63,7 +63,8 @@ class Questions:
         return 1000 * statistics.quantiles(self.seconds, n=100, method="inclusive")[percent - 1]
 
     def __str__(self) -> str:
-        return f"p50 {self.at(50):.0f} / p95 {self.at(95):.0f} / max {1000 * max(self.seconds, default=0):.0f} ms"
+        longest = 1000 * max(self.seconds, default=0.0)
+        return f"p50 {self.at(50):.0f} / p95 {self.at(95):.0f} / max {longest:.0f} ms"
 
 
 @dataclass
