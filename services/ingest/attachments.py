@@ -18,6 +18,7 @@ from contracts.events import (
     Reinstated,
 )
 from kernel.blobs import Blobs
+from kernel.erasure import is_live
 from kernel.log import Beginning, Log, Spawning
 from kernel.media import SNIFF_BYTES, SUPPORTED, sniff
 from services.ingest.accept import Offer, decide, receipt_id, repeat_id
@@ -84,9 +85,10 @@ class Attachments:
     async def take(self, event: Event, parsed_sha256: str) -> Sequence[Event]:
         """Receipts of the documents that the files become, and `AttachmentsReceived`.
 
-        Nothing for a parse without attachments, which is told from the log alone.
+        Nothing for a parse without attachments, which is told from the log alone, and for a version
+        that was erased meanwhile.
         """
-        if not await self._any(event, parsed_sha256):
+        if not await self._any(event, parsed_sha256) or await self._is_gone(event):
             return []
         parent = await self._log.received(event)
         data = await self._blobs.get(parsed_sha256)
@@ -119,6 +121,10 @@ class Attachments:
         of_text = [e for e in stream if e.data.get("parsed_sha256") == parsed_sha256]
         parsed = of_text[-1].event() if of_text else None
         return isinstance(parsed, Parsed) and parsed.attachments > 0
+
+    async def _is_gone(self, event: Event) -> bool:
+        streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
+        return not is_live(event.version_id, await self._log.streams(streams))
 
     async def _depth(self, receipt: DocumentReceived) -> int:
         """How many documents this one is inside of, counted up to `DEPTH`."""

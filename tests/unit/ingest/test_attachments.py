@@ -437,6 +437,16 @@ async def test_deleting_a_mail_deletes_what_was_in_it_at_any_depth(world: World)
     assert len(world.log.events) == before
 
 
+async def test_of_a_mail_that_was_erased_before_its_files_came_in_none_comes(world: World) -> None:
+    await world.upload()
+    receipt = world.receipts()[-1]
+    verdict = await world.judged(await world.parsed(receipt, [TEXT]))
+    gone = Erased(**receipt.event().ids, reason="request", scope="document", blobs=1)
+    await world.add(receipt, gone)
+    assert await world.deliver(verdict) == "nothing"
+    assert world.children() == []
+
+
 async def test_a_delete_that_was_killed_is_finished_by_the_tombstone(world: World) -> None:
     mail = await world.mail(TEXT)
     await world.add(mail, Erased(**mail.event().ids, reason="request", scope="document", blobs=1))
