@@ -43,7 +43,7 @@ async def _measure(dsn: str) -> list[Row]:
         rates: dict[str, list[float]] = {"reference": [], "ours": []}
         for _ in range(ROUNDS):
             for name, append in (("reference", q.append_reference), ("ours", q.append_ours)):
-                rates[name].append(await _rate(db, append, writers, events))
+                rates[name].append(await rate(db, append, writers, events))
         ours, reference = (statistics.median(rates[k]) for k in ("ours", "reference"))
         rows.append(
             Row(
@@ -58,7 +58,8 @@ async def _measure(dsn: str) -> list[Row]:
     return rows
 
 
-async def _rate(db: Any, append: Any, writers: int, events: int) -> float:
+async def rate(db: Any, append: Any, writers: int, events: int) -> float:
+    """Events a second that so many writers append, so many at a time."""
     count, until = 0, time.perf_counter() + SECONDS
 
     async def write() -> None:
