@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.artifacts import Chunk, ChunkManifest, embedded_text
-from contracts.events import Chunked, Event, Reinstated, Superseded, Window
+from contracts.events import Chunked, Erased, Event, Reinstated, Superseded, Window
 from kernel.blobs import Blobs, sha256
 from kernel.cache import EmbeddingCache
 from kernel.clearance import Texts
@@ -35,7 +35,7 @@ SAME = 0.99
 """Cosine above which two vectors are of one text, rounding of the engine allowed for."""
 WRITERS = 3
 """Writers at once: each holds a connection and needs another to read, and a rebuild wants three."""
-_LINES = (Superseded.__name__, Reinstated.__name__)
+_LINES = (Superseded.__name__, Reinstated.__name__, Erased.__name__)
 
 
 class WrongBytes(KbError):
@@ -91,6 +91,18 @@ class Line:
         """All of them; one that may have gained time comes before those that lost it."""
         mine = [w.version_id for w in self.windows]
         return list(dict.fromkeys([v for v in self.returned if v in mine] + mine))
+
+    def moved(self, event: Superseded | Reinstated, position: int) -> "Line":
+        """The line after an event that set it."""
+        returned = self.returned
+        if isinstance(event, Reinstated):
+            returned = (event.version_id, *(v for v in returned if v != event.version_id))
+        return Line(event.windows, position, returned)
+
+    def without(self, version_id: str) -> "Line":
+        """The line after a version was erased."""
+        windows = tuple(w for w in self.windows if w.version_id != version_id)
+        return replace(self, windows=windows)
 
     def spans(self, version_id: str) -> tuple[Span, ...]:
         """Those of one version."""
@@ -463,14 +475,18 @@ class Index:
             yield connection
 
     async def line(self, document_id: str) -> Line:
-        """The line of a document's versions, as the log last said it."""
-        envelopes = await self.log.stream(f"document-{document_id}")
-        said = [(e.event(), e.position) for e in reversed(envelopes) if e.type in _LINES]
-        returned = tuple(event.version_id for event, _ in said if isinstance(event, Reinstated))
-        for event, position in said:
-            if isinstance(event, Superseded | Reinstated):
-                return Line(event.windows, position, returned)
-        return Line()
+        """The line of a document's versions, as the log last said it. What was erased since has no
+        windows: sent again, a version begins anew."""
+        line = Line()
+        for envelope in await self.log.stream(f"document-{document_id}"):
+            if envelope.type not in _LINES:
+                continue
+            event = envelope.event()
+            if isinstance(event, Erased):
+                line = line.without(event.version_id)
+            elif isinstance(event, Superseded | Reinstated):
+                line = line.moved(event, envelope.position)
+        return line
 
     async def blob(self, name: str) -> bytes:
         """The bytes of a blob.

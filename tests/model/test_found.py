@@ -1,6 +1,7 @@
 """What random histories found: each bug as the shortest story that shows it."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -28,3 +29,23 @@ async def test_the_last_document_of_the_same_bytes_takes_the_texts_of_all_along(
         await world.jobs.delete(version.version_id, "person")
         await world.settle([])
     assert world.blobs.content == {}
+
+
+def day(year: int) -> datetime:
+    return datetime(year, 1, 1, tzinfo=UTC)
+
+
+async def test_a_version_that_comes_back_after_its_erasure_is_found_by_its_meaning_too(
+    world: World,
+) -> None:
+    """Its vectors had the windows of before the erasure, for ever."""
+    for text, year in (("# Birch\n\nlighthouse", 2001), ("# Amber\n\nlighthouse", 2003)):
+        sent = await world.send("north", "a.md", text, source="a.md", valid_from=day(year))
+        await world.settle([])
+    await world.jobs.delete(sent.document_id, "person")
+    await world.settle([])
+    await world.send("north", "a.md", "# Birch\n\nlighthouse", source="a.md", valid_from=day(2007))
+    await world.settle([])
+    (hit,) = await world.ask("north", day(2008))
+    assert (hit.dense_rank, hit.keyword_rank) == (1, 1)
+    assert await world.ask("north", day(2004)) == []
