@@ -65,6 +65,7 @@ _SLICE = 64
 _DELETED = 1024
 _FLUSH_EVERY = 4096
 _PAGE = 256
+_IDS = 2000
 _SHARD, _DIM = "shard", "dim"
 _UNFINISHED = "."  # a folder with this prefix is being made or removed
 
@@ -126,7 +127,12 @@ class EdgeIndex:
         return await self._run(self._count, checked_name(collection))
 
     async def ids(self, collection: str) -> list[UUID]:
-        return await self._run(self._ids, checked_name(collection))
+        name, found, offset = checked_name(collection), list[UUID](), None
+        while True:
+            page, offset = await self._run(self._ids, name, offset)
+            found += page
+            if offset is None:
+                return sorted(found)
 
     async def held(
         self, collection: str, version_id: str | None = None
@@ -139,7 +145,9 @@ class EdgeIndex:
                 return
 
     async def drop(self, collection: str) -> None:
-        await self._run(self._drop, checked_name(collection))
+        left = await self._run(self._drop, checked_name(collection))
+        if left is not None:
+            await asyncio.to_thread(shutil.rmtree, left)
 
     async def collections(self) -> list[str]:
         return await self._run(self._names)
@@ -237,19 +245,13 @@ class EdgeIndex:
         shard = self._shard(name)
         return 0 if shard is None else shard.engine.count(CountRequest(exact=True))
 
-    def _ids(self, name: str) -> list[UUID]:
+    def _ids(self, name: str, offset: Any) -> tuple[list[UUID], Any]:
         shard = self._shard(name)
-        found: list[UUID] = []
-        offset: Any = None
-        while shard is not None:
-            request = ScrollRequest(
-                offset=offset, limit=10_000, with_payload=False, with_vector=False
-            )
-            records, offset = shard.engine.scroll(request)
-            found += [UUID(str(record.id)) for record in records]
-            if offset is None:
-                break
-        return sorted(found)
+        if shard is None:
+            return [], None
+        request = ScrollRequest(offset=offset, limit=_IDS, with_payload=False, with_vector=False)
+        records, following = shard.engine.scroll(request)
+        return [UUID(str(record.id)) for record in records], following
 
     def _held(self, name: str, version_id: str | None, offset: Any) -> tuple[list[Held], Any]:
         shard = self._shard(name)

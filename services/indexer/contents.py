@@ -19,7 +19,8 @@ from contracts.events import (
 from kernel.clearance import Texts
 from kernel.log import Log
 
-PAGE = 2000
+PAGE = 500
+"""Events that are read together; questions wait for as many to be understood."""
 
 
 class Saying(NamedTuple):
