@@ -267,15 +267,16 @@ class EdgeIndex:
         records, following = shard.engine.scroll(request)
         return [held(record.id, record.payload) for record in records], following
 
-    def _drop(self, name: str) -> None:
-        """Rename, then remove: a crash between leaves a name that the next start clears away."""
+    def _drop(self, name: str) -> Path | None:
+        """Rename, to be removed: a crash between leaves a name that the next start clears away."""
         shard = self._open.pop(name, None)
         if shard is not None:
             shard.engine.close()
         if (self._root / name).is_dir():
             aside = self._root / f"{_UNFINISHED}{name}.{uuid4().hex}"
             (self._root / name).rename(aside)
-            shutil.rmtree(aside)
+            return aside
+        return None
 
     def _names(self) -> list[str]:
         return sorted(
