@@ -16,11 +16,11 @@ from kernel.embedder import Embedder, Embedders
 from kernel.embedder.registry import UnknownEmbedder
 from kernel.errors import Refusal
 from kernel.fence import fence, fence_name, visible
-from kernel.keyword_index import KeywordIndex
+from kernel.keyword_index import Base, KeywordIndex
 from kernel.keywords import KeywordQuery, Mode, query_terms
 from kernel.log import Log
 from kernel.telemetry import QUERY_SECONDS
-from kernel.vectors import VectorIndex, collection_name
+from kernel.vectors import VectorHit, VectorIndex, collection_name
 from services.search.domain import Fused, rrf
 from services.search.position import Positions
 from services.search.projection import Projection
@@ -29,6 +29,8 @@ from services.search.scope import Scope, Scopes
 
 CANDIDATES = 50
 """Passages that each leg brings to the fusion."""
+MORE = 10
+"""So many times more passages are looked at where what the vectors bring is sifted."""
 ROUNDS = 8
 """A question is asked again while Postgres refuses candidates of further documents."""
 
@@ -177,9 +179,13 @@ class Engine:
     async def _legs(self, question: Question, scope: Scope, connection: Any = None) -> Legs:
         if not scope.bases:
             return Legs([], [], {})
-        dense, keyword = await asyncio.gather(
-            self._dense(question, scope), self._keyword(question, scope, connection)
-        )
+        if connection is None:
+            dense, keyword = await asyncio.gather(
+                self._dense(question, scope, self._pool), self._keyword(question, scope, None)
+            )
+        else:  # one after the other: a second connection might never be free
+            dense = await self._dense(question, scope, connection)
+            keyword = await self._keyword(question, scope, connection)
         points = list(dict.fromkeys(f.point_id for f in (*dense, *keyword)))
         with QUERY_SECONDS.labels("passages").time():
             rows = self._sql.passages(
@@ -187,21 +193,38 @@ class Engine:
             )
             return Legs(dense, keyword, {r["point_id"]: r async for r in rows})
 
-    async def _dense(self, question: Question, scope: Scope) -> list[Found]:
+    async def _dense(self, question: Question, scope: Scope, connection: Any) -> list[Found]:
         vector = await question.vector(await self._embedder(scope))
         with QUERY_SECONDS.labels("dense").time():
-            found = await asyncio.gather(
-                *(
-                    self._vectors.search(
-                        collection_name(*base), vector, scope.filters[base[0]], question.depth
-                    )
-                    for base in scope.bases
-                )
-            )
+            looks = [
+                self._nearest(vector, scope, base, question.depth, connection)
+                for base in scope.bases
+            ]
+            if scope.sifted:  # on one connection
+                found = [await look for look in looks]
+            else:
+                found = await asyncio.gather(*looks)
         hits = [hit for hits in found for hit in hits]
         if len(found) > 1:  # one model: cosines of different projects compare
             hits.sort(key=lambda h: (-h.score, h.point_id))
         return [Found(h.point_id, h.version_id) for h in hits[: question.depth]]
+
+    async def _nearest(
+        self, vector: NDArray[np.float32], scope: Scope, base: Base, depth: int, connection: Any
+    ) -> list[VectorHit]:
+        """The nearest in one project, best first. Where the filter lets too much pass, more and
+        more of them are looked at, until enough are valid or there are no others."""
+        flt, collection = scope.filters[base[0]], collection_name(*base)
+        if base[0] not in scope.sifted:
+            return await self._vectors.search(collection, vector, flt, depth)
+        limit = depth * MORE
+        while True:
+            hits = await self._vectors.search(collection, vector, flt, limit)
+            valid = await self._scopes.sift(connection, scope, {h.version_id for h in hits})
+            kept = [h for h in hits if h.version_id in valid]
+            if len(kept) >= depth or len(hits) < limit:
+                return kept[:depth]
+            limit *= MORE
 
     async def _embedder(self, scope: Scope) -> Embedder:
         try:

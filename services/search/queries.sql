@@ -45,42 +45,43 @@ SELECT v.version_id, v.project, EXISTS (
     WHERE l.project = ANY (:projects::text[]) AND l.settled < l.position
    UNION ALL SELECT unnest(:documents::text[]));
 
--- name: changed
--- Versions of which something else is said now about :moment than was known at :known: said since,
--- or not any more. `valid`: by what was known, and still there.
-WITH other AS (
-  SELECT version_id FROM read.validity v
-   WHERE v.project = :project AND v.recorded_from > :known::timestamptz
-     AND (:moment::timestamptz IS NULL
-          OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
-  UNION
-  SELECT version_id FROM read.validity_past v
-   WHERE v.project = :project AND v.recorded_until > :known AND v.recorded_from <= :known
-     AND (:moment IS NULL
-          OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
-), judged AS (
-  SELECT o.version_id,
-         EXISTS (SELECT FROM read.known w
-                  WHERE w.version_id = o.version_id
-                    AND w.recorded_from <= :known AND (w.current OR w.recorded_until > :known)
-                    AND (:moment IS NULL OR w.valid_from <= :moment
-                         AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS valid,
-         EXISTS (SELECT FROM read.validity w
-                  WHERE w.version_id = o.version_id
-                    AND (:moment IS NULL OR w.valid_from <= :moment
-                         AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS now
-    FROM other o)
-SELECT version_id, valid FROM judged WHERE valid <> now
-   AND (NOT valid OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = judged.version_id));
+-- name: others
+-- Versions of which perhaps something else is said now about :moment than was known at :known: what
+-- holds then was said since, or is not said any more. At most :limit of each kind.
+(SELECT version_id FROM read.validity v
+  WHERE v.project = :project AND v.recorded_from > :known::timestamptz
+    AND (:moment::timestamptz IS NULL
+         OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+  LIMIT :limit)
+UNION
+(SELECT version_id FROM read.validity_past v
+  WHERE v.project = :project AND v.recorded_until > :known AND v.recorded_from <= :known
+    AND (:moment IS NULL
+         OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+  LIMIT :limit);
+
+-- name: judged
+-- Of versions: valid at :moment by what was known at :known, and still there? valid now?
+SELECT version_id,
+       bool_or(w.holds AND w.recorded_from <= :known::timestamptz
+               AND (w.current OR w.recorded_until > :known)) AND bool_or(w.current) AS valid,
+       bool_or(w.holds AND w.current) AS now
+  FROM unnest(:version_ids::text[]) AS named(version_id)
+  JOIN LATERAL (
+    SELECT k.version_id, k.recorded_from, k.recorded_until, k.current,
+           :moment::timestamptz IS NULL
+             OR k.valid_from <= :moment AND (k.valid_until IS NULL OR k.valid_until > :moment) AS holds
+      FROM read.known k WHERE k.version_id = named.version_id) w USING (version_id)
+ GROUP BY version_id;
 
 -- name: known_versions
--- Versions that were valid at :moment by what was known at :known, and are still there.
-SELECT DISTINCT v.version_id FROM read.known v
+-- Versions that were valid at :moment by what was known at :known; some of them may be erased now.
+SELECT v.version_id FROM read.known v
  WHERE v.project = :project AND v.recorded_from <= :known::timestamptz
    AND (v.current OR v.recorded_until > :known)
    AND (:moment::timestamptz IS NULL
         OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
-   AND EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id);
+ LIMIT :limit;
 
 -- name: refused_documents
 -- Documents of candidates that Postgres refused, and whether a version of them took another's place.

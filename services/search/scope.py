@@ -9,7 +9,7 @@ change and what is valid after it are never both missed.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,8 +21,9 @@ from kernel.vectors import VectorFilter
 from services.search.domain import moment_of
 
 FEW = 2000
-"""Versions that are named to the vector engine without counting whether others would be fewer: a
-list of 1,000 costs it 1 ms, of 10,000 some 30 ms, of 100,000 some 400 ms."""
+"""Versions that are named to the vector engine. A list of 1,000 costs it 1 ms, of 10,000 some 30,
+of 100,000 some 400, and Postgres more to make it: where neither those that are valid nor those of
+which something else is said are so few, what the engine finds is sifted instead."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Scope:
     """One state of Postgres as a question sees it.
 
     `moment` None: any. `known` None: by what is known now. `position`: what is folded in, at least.
-    `filters`: for the vectors of each project.
+    `filters`: for the vectors of each project. `sifted`: projects of which the filter lets too much
+    pass.
     """
 
     bases: tuple[Base, ...]
@@ -39,6 +41,7 @@ class Scope:
     known: datetime | None
     position: int
     filters: Mapping[str, VectorFilter] = field(default_factory=dict)
+    sifted: frozenset[str] = frozenset()
 
     @property
     def filter(self) -> VectorFilter:
@@ -95,29 +98,42 @@ class Scopes:
             which = {"projects": projects, "documents": named}
             async for r in self._sql.exactly(connection, **which, **scope.times):
                 exact[r["project"]][r["version_id"]] = r["valid"]
-        filters = {
-            project: await self._filter(connection, scope, project, exact[project])
-            for project, _ in bases
-        }
-        return Scope(bases, scope.embedder, moment, scope.known, scope.position, filters)
+        filters: dict[str, VectorFilter] = {}
+        sifted: set[str] = set()
+        for project, _ in bases:
+            made = await self._filter(connection, scope, project, exact[project])
+            filters[project] = made or VectorFilter(include_historical=True)
+            if made is None:
+                sifted.add(project)
+        return replace(scope, filters=filters, sifted=frozenset(sifted))
+
+    async def sift(
+        self, connection: Any, scope: Scope, version_ids: Iterable[str]
+    ) -> frozenset[str]:
+        """Those versions that are valid in the scope."""
+        rows = self._sql.judged(connection, version_ids=list(version_ids), **scope.times)
+        return frozenset([r["version_id"] async for r in rows if r["valid"]])
 
     async def _filter(
         self, connection: Any, scope: Scope, project: str, exact: dict[str, bool]
-    ) -> VectorFilter:
-        base = scope.filter
+    ) -> VectorFilter | None:
+        """What lets all valid versions pass and no others; None: it would be too long."""
         words = dict(exact)
         if scope.known is not None:
-            which = {"project": project, **scope.times}
-            rows = self._sql.changed(connection, **which)
-            words = {r["version_id"]: r["valid"] async for r in rows} | words
-            if len(words) > FEW:
+            which = {"project": project, "limit": FEW + 1, **scope.times}
+            others = [r["version_id"] async for r in self._sql.others(connection, **which)]
+            if len(others) > FEW:
                 rows = self._sql.known_versions(connection, **which)
-                visible = frozenset([r["version_id"] async for r in rows])
-                if len(visible) < len(words):
-                    return VectorFilter(include_historical=True, versions=visible)
-        return VectorFilter(
-            as_of=base.as_of,
-            include_historical=base.include_historical,
+                visible = [r["version_id"] async for r in rows]
+                if len(visible) > FEW:
+                    return None
+                return VectorFilter(include_historical=True, versions=frozenset(visible))
+            rows = self._sql.judged(connection, version_ids=others, **scope.times)
+            words = {
+                r["version_id"]: r["valid"] async for r in rows if r["valid"] != r["now"]
+            } | words
+        return replace(
+            scope.filter,
             also=frozenset(v for v, valid in words.items() if valid),
             without=frozenset(v for v, valid in words.items() if not valid),
         )

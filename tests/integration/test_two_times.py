@@ -15,7 +15,7 @@ from kernel.log import Log
 from kernel.testing import first
 from kernel.vectors import VectorFilter
 from services.indexer.handlers import on_erased
-from services.search import scope
+from services.search import engine, scope
 from services.search.projection import REVISION, digest
 from tests.integration.lines_world import LEGS, Lines
 
@@ -215,6 +215,24 @@ async def test_many_versions_are_told_to_the_vectors_in_either_form(
         assert found == sorted(said(f"{n}-old") for n in range(4))
     found = await world.texts(QUESTION, leg, as_of=day(15).isoformat())
     assert found == sorted(said(f"{n}-new") for n in range(6))
+
+
+async def test_valid_passages_are_found_behind_many_nearer_ones(
+    world: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "FEW", 1)
+    monkeypatch.setattr(engine, "MORE", 2)
+    monkeypatch.setattr(engine, "CANDIDATES", 1)
+    for n in range(4):
+        await world.load(f"old{n}", text(f"and many other words of {n} and of the law"), day(0))
+    middle = await now(world)
+    for n in range(30):
+        await world.load(f"new{n}", text(f"{n}"), day(0))
+    then = {"recorded_as_of": middle.isoformat(), "as_of": day(5).isoformat()}
+    reply = await world.ask(QUESTION, "dense", **then, top_k=3)
+    assert [hit.dense_rank for hit in reply.results] == [1, 2, 3]
+    assert all("many other words" in hit.text for hit in reply.results)
+    assert len((await world.ask(QUESTION, "dense", **then, top_k=40)).results) == 4
 
 
 # -- several projects ------------------------------------------------------------------------------
