@@ -29,7 +29,7 @@ from contracts.events import Event, Superseded, Window
 from eval.bench.log import LIFE
 from eval.bench.report import HEAD, Row
 from kernel.blobs import Blobs
-from kernel.db import pool
+from kernel.db import pool, queries
 from kernel.embedded import EmbeddedPostgres, free_port
 from kernel.log import Log
 from kernel.migrations import migrate
@@ -102,10 +102,8 @@ async def generate(dsn: str, events: int) -> None:
                     "event", schema_name="log", columns=COLUMNS, records=batch
                 )
                 batch = []
-        await connection.execute(
-            "UPDATE log.head SET position = $1, recorded_at = $2",
-            events,
-            now + timedelta(seconds=events),
+        await queries("eval.bench", "replay").set_head(
+            connection, position=events, recorded_at=now + timedelta(seconds=events)
         )
         await connection.execute("VACUUM ANALYZE log.event")
     await db.close()
