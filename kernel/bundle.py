@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -34,6 +35,7 @@ from kernel.signing import Keys
 MANIFEST, SIGNATURE, LOG = "manifest.json", "signature.json", "log.jsonl"
 PAGE = 2000
 TRIES = 3
+_SAMPLE_BYTES = 16384
 Progress = Callable[[int, int, int], None]
 MemberName = Annotated[
     str,
@@ -217,9 +219,12 @@ class _Export:
             self._progress(done, len(names), self._copied)
 
     def _add_blob(self, bundle: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
-        with _Adding(bundle, f"blobs/{name}", self._members) as out:
-            while piece := source.read(PIECE_BYTES):
+        piece = source.read(PIECE_BYTES)
+        packed = _shrinks(piece[:_SAMPLE_BYTES])
+        with _Adding(bundle, f"blobs/{name}", self._members, packed=packed) as out:
+            while piece:
                 out.write(piece)
+                piece = source.read(PIECE_BYTES)
         member = self._members[f"blobs/{name}"]
         self._copied += member.bytes
         if member.sha256 != name:
@@ -239,7 +244,7 @@ class _Export:
             if packed is not None:
                 models.add(cut.model)
                 name = f"vectors/{quote(cut.model, safe='')}/{cut.manifest}"
-                with _Adding(bundle, name, self._members) as out:
+                with _Adding(bundle, name, self._members, packed=False) as out:
                     out.write(packed)
         return models
 
@@ -261,15 +266,29 @@ def _zipped(raw: BinaryIO) -> zipfile.ZipFile:
     return zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
+def _shrinks(sample: bytes) -> bool:
+    """Is it worth while to pack it?"""
+    return len(zlib.compress(sample, 1)) < 0.9 * len(sample)
+
+
 class _Adding:
     """A member of a zip file, counted and hashed as it is written."""
 
-    def __init__(self, bundle: zipfile.ZipFile, name: str, members: dict[str, Member]) -> None:
-        self._bundle, self._name, self._members = bundle, name, members
+    def __init__(
+        self,
+        bundle: zipfile.ZipFile,
+        name: str,
+        members: dict[str, Member],
+        *,
+        packed: bool = True,
+    ) -> None:
+        self._bundle, self._name, self._members, self._packed = bundle, name, members, packed
         self._digest, self._bytes = hashlib.sha256(), 0
 
     def __enter__(self) -> "_Adding":
-        self._out = self._bundle.open(self._name, "w", force_zip64=True)
+        # By its name it is packed as the file is, by a description as that says: not at all.
+        info = self._name if self._packed else zipfile.ZipInfo(self._name)
+        self._out = self._bundle.open(info, "w", force_zip64=True)
         return self
 
     def write(self, data: bytes) -> None:

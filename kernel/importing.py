@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from contracts.events import ProjectImported
+from kernel.backup import AT_ONCE, together
 from kernel.blobs import Blobs
 from kernel.bundle import Progress, no_progress
 from kernel.bundle_check import Bundle, Line
@@ -178,18 +179,29 @@ class _Import:
         return needs
 
     async def _copy(self, names: Sequence[str]) -> int:
-        copied = 0
-        for done, name in enumerate(names, 1):
-            member = self._bundle.manifest.members.get(f"blobs/{name}")
-            if member is not None and not await self._blobs.exists(name):
-                stored = await self._blobs.put_parts(self._bundle.pieces(f"blobs/{name}"))
-                if stored != name:
-                    await self._blobs.delete(stored)
-                    raise Refusal("changed-bundle", "the bundle changed while it was read")
-                copied += 1
-                self._bytes += member.bytes
-            self._progress(done, len(names), self._bytes)
+        """Bring blobs that are not here; returns how many."""
+        left, done, copied = iter(names), 0, 0
+
+        async def work() -> None:
+            nonlocal done, copied
+            for name in left:
+                copied += await self._copy_one(name)
+                done += 1
+                self._progress(done, len(names), self._bytes)
+
+        await together(work() for _ in range(AT_ONCE))
         return copied
+
+    async def _copy_one(self, name: str) -> bool:
+        member = self._bundle.manifest.members.get(f"blobs/{name}")
+        if member is None or await self._blobs.exists(name):
+            return False
+        stored = await self._blobs.put_parts(self._bundle.pieces(f"blobs/{name}"))
+        if stored != name:
+            await self._blobs.delete(stored)
+            raise Refusal("changed-bundle", "the bundle changed while it was read")
+        self._bytes += member.bytes
+        return True
 
     async def _vectors(self, needed: set[str]) -> int:
         """Fill the embedding cache, so that the index is made without a model."""
