@@ -131,6 +131,8 @@ async def test_the_base_is_listed_as_it_was_on_a_day(law: World) -> None:
     await law.put("other.md", "2012-01-01", **{k: getattr(other, k) for k in ("document_id",)})
     assert await names(law, When(day("2009-12-31"))) == []
     assert await names(law, When(day("2011-01-01"))) == ["2010"]
+    assert await names(law, When(start("2010-01-01"))) == ["2010"]
+    assert await names(law, When(start("2015-01-01"))) == ["other.md", "2015"]
     assert await names(law, When(day("2016-01-01"))) == ["other.md", "2015"]
     assert await names(law, When(datetime.now(UTC))) == ["other.md", "2020"]
 

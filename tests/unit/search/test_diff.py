@@ -188,6 +188,13 @@ def test_sections_that_were_counted_anew_are_renamed_and_not_rewritten() -> None
                               ("renamed", False, "§ 3")]  # fmt: skip
 
 
+def test_the_same_text_is_found_when_there_is_too_much_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.search.sections.MOST_READ", 0)
+    assert told(body("# A", LONG), body("# B", LONG)) == [("renamed", False, "B")]
+
+
 def test_a_renamed_heading_has_its_words_marked() -> None:
     [found] = compare(
         body("## § 17 Durchführende Stellen", LONG), body("## § 17 Durchführende Stelle", LONG)

@@ -420,6 +420,17 @@ class Fake:
 
         self._add_administration(app)
         self._add_erasures(app)
+        self._add_audit(app)
+
+    def _add_audit(self, app: FastAPI) -> None:
+        @app.get("/audit")
+        @app.post("/audit/chain")
+        @app.post("/audit/projection")
+        @app.post("/audit/index")
+        @app.post("/audit/bytes")
+        async def audit(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({})
 
     def _add_erasures(self, app: FastAPI) -> None:
         @app.post("/erasures")
@@ -453,15 +464,6 @@ class Fake:
 
         @app.get("/rescan/{key}")
         async def rescan(request: Request, key: str) -> JSONResponse:
-            await self._note(request)
-            return JSONResponse({})
-
-        @app.get("/audit")
-        @app.post("/audit/chain")
-        @app.post("/audit/projection")
-        @app.post("/audit/index")
-        @app.post("/audit/bytes")
-        async def audit(request: Request) -> JSONResponse:
             await self._note(request)
             return JSONResponse({})
 
