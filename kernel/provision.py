@@ -109,11 +109,11 @@ def nats_config(users: Mapping[str, str]) -> str:
         users: user name (`relay`, `admin`, a service, or one of `OUTSIDE_USERS`) → password.
 
     Only `relay` may publish events, and delete one, so a compromised parser cannot forge one on the
-    bus. `admin` provisions. `replay` publishes replays, `subscriber` hears these and the events, in an account
-    from which nothing gets back. The others see nothing but their own consumers, as services of the
-    stream's account: an answer never leaves the account that asked. With one account for all, a
-    service could name an event's subject as the place for an answer, and the stream would have
-    taken it in.
+    bus. `admin` provisions. `replay` publishes replays, `subscriber` hears these and the events, in
+    an account from which nothing gets back. The others see nothing but their own consumers, as
+    services of the stream's account: an answer never leaves the account that asked. With one
+    account for all, a service could name an event's subject as the place for an answer, and the
+    stream would have taken it in.
     """
     accounts: list[str] = []
     offered: list[str] = []
