@@ -35,7 +35,7 @@ DATA = Path("data")
 PATIENCE_S = 120.0
 """How long `--wait` waits."""
 SMALL_BYTES = 64 * 1024 * 1024
-"""Tables up to this size are written anew without being asked: in a few seconds (eval.bench scrub)."""
+"""Tables up to this size are written anew without being asked, within a few seconds."""
 
 
 @app.command()
