@@ -46,8 +46,11 @@ async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
     """
     settings = settings_of(data)
     state = running(data) if data.run.is_dir() else None
+    url, folder = settings.get("KB_POSTGRES_URL"), data.root / "postgres"
+    if not (new or url or folder.is_dir()):
+        raise CliError("there is no installation", str(data.root))
     blobs = Blobs(settings.get("KB_BLOBS") or str(data.blobs))
-    if url := settings.get("KB_POSTGRES_URL"):
+    if url:
         yield Stores(url, blobs, state is not None)
         return
     password = settings.get("KB_OWNER_PASSWORD", "")
@@ -57,9 +60,6 @@ async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
             raise CliError("citelog starts or stops at this moment", "try again in a few seconds")
         yield Stores(with_user(found[0], "postgres", password), blobs, up=True)
         return
-    folder = data.root / "postgres"
-    if not new and not folder.is_dir():
-        raise CliError("there is no installation", str(data.root))
     data.prepare()
     lock = Lock(data)
     if not lock.take():
