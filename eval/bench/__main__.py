@@ -1,4 +1,8 @@
-"""`python -m eval.bench [log|hops|line|query…]`: prints figures as ratios of one run."""
+"""`python -m eval.bench [PART…]`: prints figures as ratios of one run.
+
+Of time and truth: `replay`, `rebuild`, `moving`, `growth` (appends and memory against the size of
+the log), `chain`, `asof`, `scrub`. They take up to an hour, so they run when they are named.
+"""
 
 import asyncio
 import platform
@@ -12,7 +16,7 @@ PARTS = ("log", "hops", "line")
 
 
 def main() -> None:
-    """Run the named parts, or all of them."""
+    """Run the named parts, or the short ones."""
     parts = sys.argv[1:] or list(PARTS)
     now, python = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", platform.python_version()
     print(f"{now}, {platform.machine()}, Python {python}")

@@ -118,7 +118,7 @@ async def _fill(db: Any, base: Answers, versions: int) -> None:
                 vector=vector, project=project(versions), language="en", heading_path=(),
                 valid_from=p.valid_from, valid_until=p.valid_until,
                 windows=((p.valid_from, p.valid_until),),
-                **{k: v for k, v in _ids(versions, p).items() if k not in ("source_id", "chunk_id")},
+                **{k: _ids(versions, p)[k] for k in ("point_id", "document_id", "version_id")},
             )
             for p, vector in zip(part, vectors, strict=True)
         ]  # fmt: skip

@@ -251,7 +251,8 @@ async def _parts(stack: Stack) -> dict[str, float]:
             await vectors.search(collection, known[question], flt, 50)
 
         async def words(question: str) -> None:
-            await keywords.search("default", generation, query_terms(question), flt, limit=50)
+            base = [("default", generation)]
+            await keywords.search(base, query_terms(question), flt, limit=50)
 
         return {
             "embed": await _p50(embed),
