@@ -94,14 +94,18 @@ def verify(
 ) -> None:
     """Check the log's hash chain, then rows, both indexes and bytes against it. All goes on.
 
-    The exit is 0 if nothing is wrong, 1 if something is, 2 if all of it was repaired.
+    From a log that is not whole nothing is repaired. The exit is 0 if nothing is wrong, 1 if
+    something is, 2 if all of it was repaired.
     """
     anchors = [_anchor(a) for a in anchor or ()]
     with _http(data) as http:
         size = AuditSize.model_validate_json(_get(http, "/audit", project))
+        if project and not size.documents:
+            raise CliError("nothing was ever put into this project", project)
         with _bar(size.head + 3 * size.documents, quiet=json_) as advance:
             chain = _chain(http, anchors, advance)
-            checks = [_check(http, c, project, repair, advance) for c in CHECKS]
+            mend = repair and not chain.found  # what it says now is no truth to repair from
+            checks = [_check(http, c, project, mend, advance) for c in CHECKS]
     code = _exit(chain, checks)
     if json_:
         as_json(_document(chain, checks, code))
@@ -205,7 +209,8 @@ def _found(summary: Summary) -> Iterator[str]:
     for f in summary.findings[:SHOWN]:
         times = f" ×{f.count}" if f.count > 1 else ""
         about = f"version {f.version_id}" if f.version_id and f.version_id not in f.id else None
-        end = "repaired" if f.repaired else f"left: {f.left}" if f.left else "left"
+        again = "is being made again" if f.check == "bytes" else "repaired"
+        end = again if f.repaired else f"left: {f.left}" if f.left else "left"
         yield _line(f"{f.check}: {f.what}{times}", f.id, about, f.project, end)
     if len(summary.findings) > SHOWN:
         yield f"{summary.check}: and more; --json lists them"
@@ -218,14 +223,16 @@ def _line(*parts: str | None) -> str:
 def _advise(chain: ChainSummary, checks: Sequence[Summary], *, repair: bool) -> None:
     """What to do with it."""
     if moving := max(c.moving for c in checks):
-        out(f"{moving:,} documents are being worked on and were not judged")
+        what = "document is" if moving == 1 else "documents are"
+        out(f"{moving:,} {what} being worked on and not judged")
     if chain.redacted:
         out(f"{chain.redacted:,} events lost their words to an erasure")
     if chain.found:
-        out("the log is not as it was recorded: restore a backup, and find out who can write to it")
+        out("the log is not as it was recorded: nothing is repaired from it. Restore a backup, and")
+        out("find out who can write to the database")
     elif chain.fingerprint:
         out(f"the log up to here, to write down elsewhere: {chain.position}:{chain.fingerprint}")
-    if not repair and any(c.found for c in checks):
+    if not repair and not chain.found and any(c.found for c in checks):
         out("put right what can be made again: kb verify --repair")
 
 

@@ -22,6 +22,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from contracts.audit import AuditPage, AuditRequest, Check, Finding
 from contracts.envelope import Envelope
 from contracts.events import Drifted
+from kernel.chain import whole
 from kernel.db import UNAVAILABLE, queries
 from kernel.errors import KbError, Retry
 from kernel.log import REACTIONS, Log, Pending
@@ -42,6 +43,7 @@ AWAY_SECONDS = 5.0
 SHOWN = 200
 """Findings that a page lists; all are counted."""
 EXAMPLES = 20
+TAMPERED = "the log about it is not as it was recorded"
 AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError, Retry)
 
 
@@ -197,6 +199,8 @@ class Auditor:
         """The findings, and which of them are no more after a repair."""
         why = None
         try:
+            if not await self._whole(subject):
+                return [f.model_copy(update={"left": TAMPERED}) for f in findings]
             await self._examiner.repair(subject, findings)
         except Retry as error:
             why = f"a store was busy: {error}"
@@ -207,6 +211,11 @@ class Auditor:
             f.model_copy(update={"left": f.left or why} if _key(f) in left else {"repaired": True})
             for f in findings
         ]
+
+    async def _whole(self, subject: Subject) -> bool:
+        """Is the log about a document as it was recorded? From another nothing may be repaired."""
+        events = await history(self._log, subject.document_id)
+        return await whole(self._log.pool, list({e.stream_id for e in events}))
 
     async def strays(self, project: str | None, *, repair: bool) -> list[Finding]:
         """What belongs to no document."""

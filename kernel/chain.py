@@ -171,3 +171,9 @@ async def verify(
             walk.end(head["position"], head["fingerprint"], head["last"] or 0)
             return walk.page(head["position"], done=True)
     return walk.page(head["position"], done=False)
+
+
+async def whole(pool: "asyncpg.Pool[Any]", streams: Sequence[str]) -> bool:
+    """Is every event of these streams as it was recorded, and does it follow the one before it?"""
+    rows = queries("kernel.sql", "chain").links_of(pool, streams=list(streams))
+    return not any([code async for row in rows for code in faults_of(row)])

@@ -72,12 +72,15 @@ class IndexExaminer:
                 looked.moving |= late
                 if not late:
                     looked.findings += self._findings(subject, version_id, seen, events)
+            looked.findings += await self._unsettled(connection, subject, events)
         return looked
 
     async def repair(self, subject: Subject, findings: Sequence[Finding]) -> None:
         """Write what is missing, from the blobs and the vector cache; remove what is too much."""
         events = by_version(await history(self._index.log, subject.document_id))
         wrong: list[Exception] = []
+        if any(f.what == "line-unsettled" for f in findings):
+            await self._index.revalidate(subject.project, subject.document_id)
         for version_id in dict.fromkeys(f.version_id for f in findings if f.version_id):
             kinds = {f.what for f in findings if f.version_id == version_id}
             try:
@@ -169,6 +172,16 @@ class IndexExaminer:
         seen.checked = len(passages.manifest.chunks)
         return seen
 
+    async def _unsettled(
+        self, connection: Any, subject: Subject, events: Sequence[Envelope]
+    ) -> list[Finding]:
+        """A line that nobody told the vectors of: a search looks it up every time."""
+        behind = await self._sql.unsettled(connection, document_id=subject.document_id)
+        if not behind or not settled(events, datetime.now(UTC)):
+            return []
+        seen = Seen({"line-unsettled": [subject.document_id]})
+        return self._findings(subject, None, seen, events)
+
     async def _passages(self, cut: Chunked) -> Passages:
         """What the log says is in the index, without its vectors."""
         made = ChunkManifest.model_validate_json(await self._index.blob(cut.chunks_sha256))
@@ -212,7 +225,7 @@ class IndexExaminer:
             seen.add("placed-changed", [cut.version_id])
 
     def _findings(
-        self, subject: Subject, version_id: str, seen: Seen, events: Sequence[Envelope]
+        self, subject: Subject, version_id: str | None, seen: Seen, events: Sequence[Envelope]
     ) -> list[Finding]:
         return [
             Finding(

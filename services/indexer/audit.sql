@@ -47,3 +47,7 @@ SELECT v FROM unnest(:version_ids::text[]) AS u (v)
    SELECT FROM log.event e WHERE e.stream_id = 'version-' || v AND e.version = 1
       AND e.project = :project)
  ORDER BY v;
+
+-- name: unsettled$
+-- Does the line of a document say that its vectors do not know it yet?
+SELECT EXISTS (SELECT FROM read.line WHERE document_id = :document_id AND settled < position);

@@ -374,6 +374,31 @@ async def test_a_document_that_is_being_indexed_is_not_judged(world: Audited) ->
     assert (await world.auditors["index"].page(AuditRequest())).moving == 0
 
 
+async def test_a_line_that_nobody_told_the_vectors_of_is_told(
+    world: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.log.pool.execute("UPDATE read.line SET settled = 0")
+    assert await world.look("index") == []
+    monkeypatch.setattr(audit, "SETTLES", timedelta(0))
+    assert await world.mended("index") == {"line-unsettled"}
+
+
+async def test_from_a_log_that_was_tampered_with_nothing_is_repaired(world: Audited) -> None:
+    async with world.log.pool.acquire() as owner:
+        await owner.execute("SET session_replication_role = replica")
+        await owner.execute(
+            "UPDATE log.event SET data = jsonb_set(data, '{name}', '\"x\"')"
+            " WHERE type = 'DocumentReceived' AND data ->> 'version_id' = $1",
+            world.note,
+        )
+        await owner.execute("RESET session_replication_role")
+    before = await digest(world.log.pool)
+    found = await world.look("projection", repair=True)
+    assert {f.what for f in found} == {"version-changed", "job-changed"}
+    assert {(f.repaired, f.left) for f in found} == {(False, audit.TAMPERED)}
+    assert await digest(world.log.pool) == before
+
+
 async def test_passages_whose_manifest_is_gone_are_told_and_left(world: Audited) -> None:
     await world.blobs.delete(await world.named("chunks_sha256", world.note))
     (found,) = await world.look("index", repair=True)

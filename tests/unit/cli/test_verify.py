@@ -80,6 +80,8 @@ def test_a_tampered_log_ends_with_1_though_all_else_was_repaired(door: Door, kb:
     assert "log: data-changed at position 4  document-x" in done.out
     assert "\x1b" not in done.out
     assert PRINT not in done.out
+    asked = [AuditRequest.model_validate_json(b) for m, p, b in door.seen if p == "/audit/index"]
+    assert [a.repair for a in asked] == [False]
 
 
 def test_json_is_one_document_and_nothing_else(door: Door, kb: Kb) -> None:  # noqa: F811
@@ -106,6 +108,15 @@ def test_an_anchor_that_is_none_is_refused(door: Door, kb: Kb, text: str) -> Non
     done = kb("verify", f"--anchor={text}")
     assert (done.code != 0, door.seen) == (True, [])
     assert "no such anchor" in done.err
+
+
+def test_a_project_that_nobody_knows_is_no_project_without_faults(door: Door, kb: Kb) -> None:  # noqa: F811
+    answers(door)
+    door.replies["GET /audit"] = JSONResponse({"head": 9, "documents": 0})
+    assert kb("verify").code == 0
+    done = kb("verify", "--project", "typo")
+    assert done.code == 1
+    assert "typo" in done.err
 
 
 def test_documents_that_are_being_worked_on_are_told(door: Door, kb: Kb) -> None:  # noqa: F811
