@@ -2,9 +2,10 @@
 
 import sys
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _MB = 1024 * 1024
 
@@ -15,6 +16,9 @@ class Copying:
     def __init__(self, label: str, *, quiet: bool = False) -> None:
         self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
             self._bar = Progress(
                 TextColumn(label), BarColumn(30), MofNCompleteColumn(),
                 TextColumn("{task.fields[megabytes]} MB"), console=Console(stderr=True),

@@ -4,13 +4,16 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cli.datadir import DataDir
 from cli.output import CliError
 from cli.plan import with_user
 from cli.runstate import Lock, clear_leftovers, running
-from kernel.blobs import Blobs
 from kernel.embedded import EmbeddedPostgres
+
+if TYPE_CHECKING:
+    from kernel.blobs import Blobs
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Stores:
     """Where they are; `up`: the services run."""
 
     dsn: str
-    blobs: Blobs
+    blobs: "Blobs"
     up: bool
 
 
@@ -44,6 +47,8 @@ async def stores(data: DataDir, *, new: bool = False) -> AsyncIterator[Stores]:
     Raises:
         CliError: there is no installation, or it starts or stops at this moment.
     """
+    from kernel.blobs import Blobs
+
     settings = settings_of(data)
     state = running(data) if data.run.is_dir() else None
     url, folder = settings.get("KB_POSTGRES_URL"), data.root / "postgres"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cli.folder import LISTING, Written, write_folder
-from cli.mirror import Mirror, Mirrored
+from cli.mirroring import Mirror, Mirrored
 from cli.shelf import distinct, safe_stem
 from kernel.errors import Refusal
 from tests.integration.small_base import Installation, SmallBase, day
