@@ -14,14 +14,14 @@ class Copying:
     """Call it with things done, of how many, and bytes copied."""
 
     def __init__(self, label: str, *, quiet: bool = False) -> None:
-        self._bar: Progress | None = None
+        self._bar: "Progress | None" = None
         if not quiet and sys.stderr.isatty():
+            from rich import progress
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-            self._bar = Progress(
-                TextColumn(label), BarColumn(30), MofNCompleteColumn(),
-                TextColumn("{task.fields[megabytes]} MB"), console=Console(stderr=True),
+            self._bar = progress.Progress(
+                progress.TextColumn(label), progress.BarColumn(30), progress.MofNCompleteColumn(),
+                progress.TextColumn("{task.fields[megabytes]} MB"), console=Console(stderr=True),
                 transient=True,
             )  # fmt: skip
             self._task = self._bar.add_task("", total=None, megabytes=0)
