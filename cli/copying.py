@@ -14,7 +14,7 @@ class Copying:
     """Call it with things done, of how many, and bytes copied."""
 
     def __init__(self, label: str, *, quiet: bool = False) -> None:
-        self._bar: "Progress | None" = None
+        self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
             from rich import progress
             from rich.console import Console
