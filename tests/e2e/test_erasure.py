@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,7 @@ async def documents(client: httpx.AsyncClient, stack: Stack) -> dict[str, str]:
         "stopped": stopped, "broken": broken, "blocked": blocked,
     }  # fmt: skip
     for one, status in (("stopped", "failed"), ("broken", "failed"), ("blocked", "blocked")):
-        await eventually(lambda a=found[one], s=status: _is(client, a, s), deadline=60, every=0.2)
+        await eventually(partial(_is, client, found[one], status), deadline=60, every=0.2)
     await eventually(lambda: _has_children(client, mail), deadline=60, every=0.2)
     ids = {what: accepted.document_id for what, accepted in found.items()}
     return ids | {"zone": await dropped(client, stack)}

@@ -635,13 +635,16 @@ EMBEDDER = MODELS | {"KB_QDRANT_URL", "KB_QDRANT_API_KEY", "KB_TORCH_*", "KB_EMB
 GIVEN: dict[str, set[str]] = {
     "relay": ALL | {"KB_NATS_URL"},
     "ingest": ALL | BUS | BLOBS
-    | {"KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS"},
+    | {
+        "KB_API_KEY", "KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DROPZONE*", "KB_BACKUPS",
+        "KB_AUDIT_*",
+    },
     "scanner": ALL | BUS | BLOBS
     | {"KB_API_KEY", "KB_CONCURRENCY", "KB_AI_*", "HTTPS_PROXY", "NO_PROXY", "OMP_NUM_THREADS"},
     "converter": ALL | BUS | BLOBS | MODELS
     | {"KB_MAX_UPLOAD_BYTES", "KB_CONCURRENCY", "KB_DOCLING_*"},
-    "indexer": ALL | BUS | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_CONCURRENCY"},
-    "search": ALL | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_RERANKER*"},
+    "indexer": ALL | BUS | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_CONCURRENCY", "KB_AUDIT_*"},
+    "search": ALL | BLOBS | EMBEDDER | {"KB_API_KEY", "KB_RERANKER*", "KB_AUDIT_*"},
     "ui": ALL | {
         "KB_API_KEY", "KB_DOOR_KEY_*", "KB_BOOTSTRAP_PASSWORD", "KB_FORWARDED_*", "KB_PUBLIC_HOST",
         "KB_SESSION_*", "KB_BACKUPS", "KB_INGEST_URL",
