@@ -23,6 +23,7 @@ from contracts.events import (
     Failed,
     LeftOut,
     Parsed,
+    ProjectDeleted,
     Rejected,
     Released,
 )
@@ -338,3 +339,35 @@ async def test_an_attempt_that_outlived_the_erasure_leaves_no_vector(world: Worl
     await on_chunked(cut, index=world.index, **world.deps)  # it was under way
     await take_back(cut, world.index)
     assert (await world.rows(), await world.points(), await cached(world)) == ([], 0, 0)
+
+
+async def test_killed_between_points_and_rows_the_next_delivery_counts_all(
+    world: World,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tombstone = await erased(world, await world.indexed("a.md"))
+    real = world.vectors.delete_version
+
+    async def dying(collection: str, version_id: str) -> None:
+        await real(collection, version_id)
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(world.vectors, "delete_version", dying)
+    with pytest.raises(RuntimeError):
+        await purge(tombstone, world.index)
+    assert (len(await world.rows()), await cached(world)) == (2, 2)
+    monkeypatch.setattr(world.vectors, "delete_version", real)
+    said = await purge(tombstone, world.index)
+    assert said.removed == {"passages": 2, "vectors": 2, "cached-vectors": 2}
+
+
+async def test_the_last_version_of_a_closed_project_takes_the_index_along(world: World) -> None:  # noqa: F811
+    one, other = await world.indexed("a.md"), await world.indexed("b.md", OTHER)
+    closed = ProjectDeleted(project="default", documents=2, actor="a")
+    await world.log.append([Pending(closed, uuid4(), uuid4(), "a")])
+    await purge(await erased(world, one), world.index)
+    assert await world.vectors.collections() != []
+    await purge(await erased(world, other), world.index)
+    assert await world.vectors.collections() == []
+    for table in ("generation", "active", "placed", "chunk"):
+        assert await world.log.pool.fetchval(f"SELECT count(*) FROM read.{table}") == 0
