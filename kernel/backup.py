@@ -193,7 +193,7 @@ class _Run:
 
     async def _copy_one(self, name: str) -> int | None:
         kept = self._repository.blobs
-        held = await kept.size(name) if await kept.exists(name) else None
+        held = await _size(kept, name)
         try:
             size = await self._blobs.size(name)
             if held == size:
@@ -261,6 +261,13 @@ class _Run:
             sizes.pop(name, None)
         self._missing = [name for name in self._missing if name in needed]
         return await self._repository.drop(sorted(gone))
+
+
+async def _size(blobs: Blobs, name: str) -> int | None:
+    try:
+        return await blobs.size(name)
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
