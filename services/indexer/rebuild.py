@@ -25,7 +25,7 @@ from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.contents import Contents, Saying
 from services.indexer.erase import purge
-from services.indexer.index import Generation, Index
+from services.indexer.index import Generation, Index, Written
 
 log = structlog.get_logger()
 REBUILD, WORKER = "indexer.rebuild", "indexer.on_chunked"
@@ -178,6 +178,8 @@ class Run:
     """Did the log say more than what was folded of it?"""
     erased: list[Chunked] = field(default_factory=list)
     """Cuts of versions that were erased while we embedded them."""
+    counts: dict[str, Written] = field(default_factory=dict)
+    """What was written of a version; nothing of one that was there."""
     embedded: int = 0
     written: int = 0
 
@@ -246,6 +248,7 @@ class Run:
             async with lock(event.document_id) as connection:
                 await self.index.tidy(connection, self.generation, passages)
         self.placed[event.version_id] = event.chunks_sha256
+        self.counts[event.version_id] = passages.written
         self.embedded += passages.written.embedded
         self.written += event.chunk_count
 
@@ -390,14 +393,16 @@ class Run:
             event = pending.event
             if not isinstance(event, Chunked):
                 raise TypeError(type(event).__name__)
+            new = self.counts.get(event.version_id)
+            embedded = new.embedded if new else 0
             indexed = Indexed(
                 **event.ids,
                 body_sha256=event.body_sha256,
                 chunks_sha256=event.chunks_sha256,
                 chunk_count=event.chunk_count,
                 embedder=self.generation.embedder,
-                embedded=0,
-                reused=event.chunk_count,
+                embedded=embedded,
+                reused=event.chunk_count - embedded,
             )
             said = Pending(
                 indexed,

@@ -298,6 +298,7 @@ async def test_a_rebuild_cuts_anew_where_the_project_is_cut_in_another_way_now(
     assert newest.chunker == "paragraphs-3"
     assert said.chunks_sha256 == newest.chunks_sha256 != done.chunks_sha256
     assert said.version_id == newest.version_id == done.version_id
+    assert (said.embedded, said.embedded + said.reused) == (rebuilt.embedded, said.chunk_count)
     for row in await world.rows():
         assert MANY.encode()[row["byte_start"] : row["byte_end"]].decode() in row["text"]
     await world.consistent()
