@@ -245,12 +245,7 @@ class Projection:
             row["title"] = await self._title(event)
         if isinstance(event, Erased):
             job = met["job_id"]
-            await self._sql.end_version_windows(
-                connection, version_id=event.version_id, at=envelope.recorded_at
-            )
-            await self._sql.drop_held(connection, version_id=event.version_id)
-            if event.reason == "request":
-                await self._sql.forget_names(connection, version_id=event.version_id)
+            await self._bury(connection, event, envelope.recorded_at)
         if withdrawn:
             await self._withdraw(connection, ids, row, event, met, job)
             await self._hold(connection, event.version_id, envelope.recorded_at)
@@ -265,6 +260,13 @@ class Projection:
         if isinstance(event, Indexed):
             returns = met["held"] and job == met["job_id"]
             await self._show(connection, event, envelope.recorded_at, returns=returns)
+
+    async def _bury(self, connection: Any, event: Erased, at: datetime) -> None:
+        """Nobody sees an erased version; where a person asked, nobody learns its names."""
+        await self._sql.end_version_windows(connection, version_id=event.version_id, at=at)
+        await self._sql.drop_held(connection, version_id=event.version_id)
+        if event.reason == "request":
+            await self._sql.forget_names(connection, version_id=event.version_id)
 
     async def _show(self, connection: Any, event: Indexed, at: datetime, *, returns: bool) -> None:
         """Give a version in the index its windows back, or the first one of its document."""
