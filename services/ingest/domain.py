@@ -5,7 +5,6 @@ import hmac
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -131,21 +130,41 @@ def activate(
 ) -> tuple[Window, ...]:
     """The line after `version_id` became valid at `valid_from`, anywhere in the line.
 
-    Each window ends where the next begins. Of two with one beginning the later activation wins;
-    the other keeps a window without length, so that it stays in the history. `later`: versions
-    whose activation counts as later than this one, though they are in the line already.
+    The new window ends where the next begins, and the one that it falls into ends there. No other
+    changes: the time of a version that was erased stays nobody's. Of two with one beginning the
+    later activation wins; the other keeps a window without length, so that it stays in the
+    history. `later`: versions whose activation counts as later than this one, though they are in
+    the line already.
     """
-    begins = [(w.valid_from, float(n), w.version_id) for n, w in enumerate(windows)]
-    begins = [b for b in begins if (b[0], b[2]) != (valid_from, version_id)]
-    after = (n for at, n, v in begins if at == valid_from and v in later)
-    begins.append((valid_from, next(after, float(len(windows))) - 0.5, version_id))
-    begins.sort()
-    line = [begins[0]] + [b for a, b in pairwise(begins) if a[2] != b[2]]
-    ends: list[datetime | None] = [*(b[0] for b in line[1:]), None]
-    return tuple(
-        Window(version_id=v, valid_from=at, valid_until=end)
-        for (at, _, v), end in zip(line, ends, strict=True)
-    )
+    rows = [(w.valid_from, float(n), w) for n, w in enumerate(windows)]
+    rows = [r for r in rows if (r[0], r[2].version_id) != (valid_from, version_id)]
+    after = (n for at, n, w in rows if at == valid_from and w.version_id in later)
+    place = next(after, float(len(windows))) - 0.5
+    rows.append((valid_from, place, Window(version_id=version_id, valid_from=valid_from)))
+    line: list[Window] = []
+    for window in (r[2] for r in sorted(rows, key=lambda r: r[:2])):
+        line = _joined(line, window)
+    following = [*(w.valid_from for w in line[1:]), None]
+    return tuple(_until(w, at) for w, at in zip(line, following, strict=True))
+
+
+def _joined(line: list[Window], window: Window) -> list[Window]:
+    """The line with one window more; one that goes on where the same version was is the same."""
+    last = line[-1] if line else None
+    goes_on = last is not None and last.version_id == window.version_id
+    if (
+        last is None
+        or not goes_on
+        or _until(last, window.valid_from).valid_until != window.valid_from
+    ):
+        return [*line, window]
+    return [*line[:-1], last.model_copy(update={"valid_until": window.valid_until})]
+
+
+def _until(window: Window, at: datetime | None) -> Window:
+    """The window, over at `at` at the latest."""
+    ends = [end for end in (window.valid_until, at) if end is not None]
+    return window.model_copy(update={"valid_until": min(ends, default=None)})
 
 
 def supersede(line: Line, indexed: Indexed) -> Superseded | None:

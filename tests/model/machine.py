@@ -65,6 +65,7 @@ class Histories(RuleBasedStateMachine):
         self.model = Reference()
         self.ids: dict[tuple[Place, Text], str] = {}
         """Version ids, as the system told them."""
+        self.document_ids: dict[Place, str] = {}
         self.job: dict[tuple[Place, Text], str] = {}
         """Newest job of a version."""
         self.past: list[tuple[datetime, Reference]] = []
@@ -126,6 +127,7 @@ class Histories(RuleBasedStateMachine):
             self.world.send(place[0], place[1], words(text), valid_from=at, trusted=trusted, **how)
         )
         self.ids[place, text] = done.version_id
+        self.document_ids[place] = done.document_id
         self.job[place, text] = done.job_id
         told = "reinstated" if done.reinstated else "received"
         told = "duplicate" if done.duplicate_of else told
@@ -223,6 +225,17 @@ class Histories(RuleBasedStateMachine):
         done = self.do(self.world.jobs.delete(self.ids[place, text], "person"))
         gone = self.model.erase(place)
         assert done.versions == gone or not self.calm
+        self._then(late, turns)
+
+    @precondition(lambda self: self._of())
+    @rule(data=st.data(), late=st.booleans(), turns=turns)
+    def erase_version(self, data: Any, late: bool, turns: list[Turn]) -> None:
+        """Certain bytes are erased, and the document's other versions stay."""
+        place, text = data.draw(st.sampled_from(self._of()))
+        self.count("erase version", place[0])
+        document = self.document_ids[place]
+        gone = self.do(self.world.erase_version(document, self.ids[place, text]))
+        assert gone == self.model.erase(place, text) or not self.calm
         self._then(late, turns)
 
     @precondition(lambda self: self.model.documents)

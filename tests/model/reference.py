@@ -194,14 +194,17 @@ class Reference:
                 if version.shown and bad and not kept:
                     version.state, version.shown, version.scan = "review", False, "converted"
 
-    def erase(self, place: Place) -> int:
-        """All versions of a document, also what the scanner blocked; how many there were."""
+    def erase(self, place: Place, only: Text | None = None) -> int:
+        """All versions of a document, or one; how many were there. What the scanner blocked counts:
+        its name is erased now."""
         document = self.documents[place]
-        there = [v for v in document.versions.values() if v.state != "erased"]
-        for version in there:
-            version.state, version.shown, version.over = "erased", False, True
-        document.rows = []
-        return len(there)
+        there = 0
+        for text, version in document.versions.items():
+            if only in (None, text) and version.state != "erased":
+                version.state, version.shown, version.over = "erased", False, True
+                document.take(text)
+                there += 1
+        return there
 
     def found(self, project: str, moment: datetime | None) -> set[tuple[str, str]]:
         """(source key, marker) of all that a question in a project finds, at one instant."""

@@ -49,3 +49,16 @@ async def test_a_version_that_comes_back_after_its_erasure_is_found_by_its_meani
     (hit,) = await world.ask("north", day(2008))
     assert (hit.dense_rank, hit.keyword_rank) == (1, 1)
     assert await world.ask("north", day(2004)) == []
+
+
+async def test_the_time_of_an_erased_version_stays_empty(world: World) -> None:
+    """The version before it got that time, as soon as anything else was sent."""
+    for text, year in (("# Amber", 2001), ("# Birch", 2003)):
+        sent = await world.send("north", "a.md", text, source="a.md", valid_from=day(year))
+        await world.settle([])
+    await world.erase_version(sent.document_id, sent.version_id)
+    await world.settle([])
+    await world.send("north", "a.md", "# Cedar", source="a.md", valid_from=day(2007))
+    await world.settle([])
+    found = [len(await world.ask("north", day(year))) for year in (2002, 2004, 2008)]
+    assert found == [1, 0, 1]

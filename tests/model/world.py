@@ -28,7 +28,7 @@ from services.ingest import handlers as ingest
 from services.ingest.accept import Offer, accept
 from services.ingest.attachments import Attachments
 from services.ingest.domain import Identity
-from services.ingest.erase import Eraser
+from services.ingest.erase import Eraser, Why
 from services.ingest.jobs import Jobs
 from services.scanner import handlers as scanner
 from services.scanner.domain import ScanResult
@@ -200,6 +200,11 @@ class World:
         """A person releases or rejects."""
         request = ReviewRequest(decision=decision, reason="looked at it")
         await review(version_id, request, "editor-1", self.log)
+
+    async def erase_version(self, document_id: str, version_id: str) -> int:
+        """One version of a document, as when certain bytes are erased."""
+        why = Why("request", "person", scope="source")
+        return (await self.eraser.erase({document_id: {version_id}}, why)).versions
 
     async def rescan(self) -> None:
         """Stored texts, by the rules in force."""
