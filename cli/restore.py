@@ -172,7 +172,8 @@ def _report(
             {"backup": manifest.id, "data": str(target.root), "position": restored.position,
              "events": restored.events, "blobs": restored.blobs, "bytes": restored.blob_bytes,
              "erased": restored.erased, "left_out": list(restored.left_out),
-             "vectors": restored.vectors, "settings_to_set": list(manifest.left_out),
+             "vectors": restored.vectors, "chain_faults": restored.faults,
+             "settings_to_set": list(manifest.left_out),
              "rebuilt": rebuilt, "seconds": round(seconds, 3)}
         )  # fmt: skip
         return
@@ -182,6 +183,8 @@ def _report(
         note(f"{restored.erased} versions were erased after that backup: they stay erased")
     if restored.left_out:
         note(f"error: {len(restored.left_out)} blobs could not be brought back")
+    if restored.faults:
+        note(f"error: the log's hash chain is broken in {restored.faults} places: kb verify")
     if manifest.left_out:
         note(f"set these again in {target.env_file}: {', '.join(manifest.left_out)}")
     note(f"a new API key is in {target.env_file}")

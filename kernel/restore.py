@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from contracts.artifacts import ChunkManifest
+from contracts.audit import Anchor
+from kernel import chain
 from kernel.backup import AT_ONCE, PAGE, Progress, listed, no_progress, together
 from kernel.blobs import PIECE_BYTES, Blobs
 from kernel.cache import EmbeddingCache
@@ -39,6 +41,8 @@ class Restored:
     """Manifests of passages whose vectors are in the cache."""
     projects: tuple[str, ...]
     """Those whose index is to be made."""
+    faults: int
+    """What is wrong with the log's hash chain: it was so when it was backed up."""
     accounts: bool
     """Are there people who may sign in?"""
 
@@ -108,6 +112,7 @@ class _Run:
         for name in names.keys() - needs.names:
             await self._blobs.delete(name)
         vectors = await self._vectors(needs)
+        faults = await self._faults()
         moment = await self._sql.moment(self._connection)
         return Restored(
             manifest=self._manifest,
@@ -119,6 +124,7 @@ class _Run:
             left_out=tuple(left_out),
             vectors=vectors,
             projects=tuple([r["project"] async for r in self._sql.projects(self._connection)]),
+            faults=faults,
             accounts=await self._sql.has_accounts(self._connection),
         )
 
@@ -207,6 +213,15 @@ class _Run:
             appended += done["status"] == "appended"
         await self._sql.forget_people(self._connection, actor_ids=self._repository.people())
         return appended
+
+    async def _faults(self) -> int:
+        """Is the log the one whose fingerprint the manifest has? Erasures since are in it now."""
+        manifest = self._manifest
+        anchors = []
+        if manifest.position and any(name.startswith("0009") for name, _ in manifest.migrations):
+            anchors.append(Anchor(position=manifest.position, fingerprint=manifest.fingerprint))
+        page = await chain.verify(self._connection, anchors=anchors)
+        return page.found
 
     async def _fold(self, needs: Needs) -> None:
         after = 0

@@ -87,6 +87,7 @@ async def test_everything_is_as_it_was(
     assert made.manifest.missing == made.manifest.damaged == ()
     assert (restored.position, restored.events) == (len(before["log"]), len(before["log"]))
     assert restored.accounts
+    assert restored.faults == 0
     cached = await asyncpg.connect(elsewhere.dsn)
     rows = await cached.fetch("SELECT embedder, vector FROM cache.embedding")
     await cached.close()
@@ -213,7 +214,7 @@ async def test_names_and_people_leave_the_older_backups(
     assert words(repository, old.id) == {"Петров"}
     assert (await verify(repository, repository.manifest(old.id))).ok
     restored = await bring_back(repository, elsewhere, at=old.id)
-    assert (restored.erased, restored.accounts) == (1, False)
+    assert (restored.erased, restored.accounts, restored.faults) == (1, False, 0)
     here, there = await content_of(place), await content_of(elsewhere)
     assert there["log"][:14] == here["log"][:14]
     untouched = (repository.backups / old.id / "manifest.json").stat().st_mtime_ns
@@ -470,6 +471,16 @@ async def test_a_backup_of_an_earlier_version_is_migrated(
     assert [r[:15] for r in after["log"]] == [r[:15] for r in before["log"]]
     assert after["log"][0][15:18] != before["log"][0][15:18]  # another salt
     assert after["head"][2] not in (before["head"][2], bytes(32))
+
+
+async def test_a_log_that_is_not_the_one_of_the_manifest_is_told(
+    place: Installation, base: SmallBase, elsewhere: Installation, repository: Repository
+) -> None:
+    await base.add("one")
+    made = (await backup(place.dsn, place.blobs, repository)).manifest
+    other = made.model_copy(update={"fingerprint": "0" * 64})
+    restored = await restore(elsewhere.dsn, elsewhere.blobs, repository, other)
+    assert restored.faults == 1
 
 
 async def test_a_backup_of_a_newer_version_is_refused(
