@@ -83,14 +83,14 @@ async def _rates(dsn: str, most: int) -> list[Row]:
 async def fill(db: Any, size: int) -> None:
     """Make the log `size` events long, or a little longer."""
     sql = queries("eval.bench", "growth")
-    at = await db.fetchval("SELECT position FROM log.head")
+    at = await Log(db).head()
     while at < size:
         stories = min(FILLED, -(-(size - at) // len(LIFE)))
         async with db.acquire() as connection, connection.transaction():
             await connection.execute("SET LOCAL jit = off; SET LOCAL work_mem = '256MB'")
             await sql.fill(connection, after=at, stories=stories, **_life())
             await sql.advance(connection)
-        at = await db.fetchval("SELECT position FROM log.head")
+        at = await Log(db).head()
     await db.execute("VACUUM ANALYZE log.event")
 
 
@@ -139,7 +139,7 @@ async def _memory(dsn: str, events: int) -> list[Row]:
     db = await pool(dsn)
     await fill(db, events)
     await queries("eval.bench", "growth").seal(db)
-    total = await db.fetchval("SELECT position FROM log.head")
+    total = await Log(db).head()
     rows = [
         await _walked("the log, read from end to end", db, total, _read),
         await _walked("the chain, checked", db, total, _verified),
