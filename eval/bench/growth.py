@@ -58,11 +58,10 @@ async def measure(most: int = MOST, read: int = READ) -> list[Row]:
 
 async def _beside(dsn: str) -> str:
     """A second, migrated database on the server."""
-    name = "beside"
     connection = await asyncpg.connect(dsn)
-    await connection.execute(f"CREATE DATABASE {name}")
+    await queries("eval.bench", "growth").create_beside(connection)
     await connection.close()
-    other = re.sub(r"/[^/?]*(\?|$)", rf"/{name}\1", dsn)
+    other = re.sub(r"/[^/?]*(\?|$)", r"/beside\1", dsn)
     await migrate(other)
     return other
 

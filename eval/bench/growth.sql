@@ -37,3 +37,6 @@ UPDATE log.head SET position = (SELECT max(position) FROM log.event), recorded_a
 -- name: seal!
 -- The fingerprint of the whole log.
 UPDATE log.head SET fingerprint = (SELECT log.linked(chain ORDER BY position) FROM log.event);
+
+-- name: create_beside!
+CREATE DATABASE beside;
