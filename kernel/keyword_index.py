@@ -110,7 +110,7 @@ class KeywordIndex:
                         groups=query.groups,
                         rarity=[known.frequent.get(term) for term in query.terms],
                         passages=known.passages,
-                        large=known.passages > SMALL,
+                        large=known.passages > SMALL and flt.versions is None,
                         most=most,
                         required=query.required,
                         complete_first=mode == "and_or",

@@ -83,6 +83,18 @@ SELECT v.version_id FROM read.known v
         OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
  LIMIT :limit;
 
+-- name: valid_versions
+-- Versions of a project that are valid at an instant, at most :limit; by the index validity_span.
+SELECT v.version_id FROM read.validity v
+ WHERE CASE WHEN v.valid_until < v.valid_from THEN 'empty'
+            ELSE tstzrange(v.valid_from, v.valid_until) END @> :moment::timestamptz
+   AND v.project = :project
+ LIMIT :limit;
+
+-- name: windows$
+-- How many windows a project has, the past ones too; counted up to a limit.
+SELECT count(*) FROM (SELECT FROM read.validity WHERE project = :project LIMIT :limit) counted;
+
 -- name: refused_documents
 -- Documents of candidates that Postgres refused, and whether a version of them took another's place.
 SELECT DISTINCT v.document_id, l.document_id IS NOT NULL AS lined

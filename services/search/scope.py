@@ -7,8 +7,9 @@ snapshot of Postgres, with the documents of what was refused added: so what was 
 change and what is valid after it are never both missed.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +25,15 @@ FEW = 2000
 """Versions that are named to the vector engine. A list of 1,000 costs it 1 ms, of 10,000 some 30,
 of 100,000 some 400, and Postgres more to make it: where neither those that are valid nor those of
 which something else is said are so few, what the engine finds is sifted instead."""
+
+
+DEEP = 4
+"""Where a project has so many times more windows than valid versions, and these are few, they are
+named to both legs: else the past costs every question."""
+LEAST = 500
+"""Windows of a project from which on its past may be deep."""
+KEEP_S = 600.0
+"""Seconds until it is counted again whether the past of a project is deep."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,14 @@ class Scope:
 
     @property
     def filter(self) -> VectorFilter:
-        """For the keyword leg, which reads validity in Postgres itself."""
+        """For the keyword leg, which reads validity in Postgres itself.
+
+        Where the valid versions are named for all projects they are all that it needs: what is not
+        valid any more when it looks is refused afterwards, and seen to be.
+        """
+        named = [f.versions for f in self.filters.values() if f.versions is not None]
+        if self.known is None and named and len(named) == len(self.filters):
+            return VectorFilter(include_historical=True, versions=frozenset().union(*named))
         return VectorFilter(as_of=self.moment, include_historical=self.moment is None)
 
     @property
@@ -62,8 +79,9 @@ class Scope:
 class Scopes:
     """Opens scopes."""
 
-    def __init__(self) -> None:
-        self._sql = queries("services.search", "queries")
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sql, self._clock = queries("services.search", "queries"), clock
+        self._deep: dict[str, tuple[float, bool]] = {}
 
     async def open(
         self, connection: Any, request: QueryRequest, documents: Iterable[str] = ()
@@ -119,6 +137,14 @@ class Scopes:
     ) -> VectorFilter | None:
         """What lets all valid versions pass and no others; None: it would be too long."""
         words = dict(exact)
+        if (
+            scope.known is None
+            and scope.moment is not None
+            and await self._is_deep(connection, project)
+        ):
+            visible = await self._valid(connection, project, scope.moment)
+            if len(visible) <= FEW:
+                return VectorFilter(include_historical=True, versions=frozenset(visible))
         if scope.known is not None:
             which = {"project": project, "limit": FEW + 1, **scope.times}
             others = [r["version_id"] async for r in self._sql.others(connection, **which)]
@@ -137,3 +163,20 @@ class Scopes:
             also=frozenset(v for v, valid in words.items() if valid),
             without=frozenset(v for v, valid in words.items() if not valid),
         )
+
+    async def _valid(self, connection: Any, project: str, moment: datetime) -> list[str]:
+        rows = self._sql.valid_versions(connection, project=project, moment=moment, limit=FEW + 1)
+        return [r["version_id"] async for r in rows]
+
+    async def _is_deep(self, connection: Any, project: str) -> bool:
+        """Are few of many versions valid? Counted every ten minutes."""
+        at, deep = self._deep.get(project, (-KEEP_S, False))
+        if self._clock() - at < KEEP_S:
+            return deep
+        windows = await self._sql.windows(connection, project=project, limit=FEW * DEEP)
+        deep = windows >= LEAST
+        if deep:
+            valid = len(await self._valid(connection, project, datetime.now(UTC)))
+            deep = valid <= FEW and valid * DEEP <= windows
+        self._deep[project] = (self._clock(), deep)
+        return deep

@@ -22,6 +22,7 @@ from kernel.vectors import VectorIndex, open_index
 from kernel.vectors.memory import MemoryIndex
 from services.indexer.index import Index
 from services.search import engine as engine_module
+from services.search import scope
 from services.search.scope import Scopes
 from tests.integration.lines_world import LEGS, Lines, one_leg
 
@@ -311,9 +312,15 @@ def valid(line: tuple[Window, ...], moment: datetime) -> str | None:
     return None
 
 
-@pytest.fixture(params=["memory", "edge"])
-def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> VectorIndex:
-    return Hooked() if request.param == "memory" else open_index(root=tmp_path / "vectors")
+@pytest.fixture(params=["memory", "edge", "a deep past"])
+def vectors(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> VectorIndex:
+    if request.param == "a deep past":  # the valid versions are named to both legs
+        monkeypatch.setattr(scope, "LEAST", 1)
+        monkeypatch.setattr(scope, "DEEP", 1)
+        monkeypatch.setattr(scope, "KEEP_S", 0.05)
+    return open_index(root=tmp_path / "vectors") if request.param == "edge" else Hooked()
 
 
 async def run(world: Lines, changes: int, seed: int) -> list[str]:
@@ -321,6 +328,7 @@ async def run(world: Lines, changes: int, seed: int) -> list[str]:
     wrong: list[str] = []
     busy, asked = Busy(world, seed), 0
     first = await world.load("act", text("0"), day(0))
+    alone = (Window(version_id=first.version_id, valid_from=day(0)),)
     log = Said(world.log)
     background = [asyncio.create_task(job()) for job in (busy.fold, busy.tell)]
     writing = asyncio.create_task(busy.write(changes))
@@ -336,11 +344,11 @@ async def run(world: Lines, changes: int, seed: int) -> list[str]:
             after, ended = await world.projection.position(), as_of or datetime.now(UTC)
             asked += 1
             lines = await log.upto(after)
-            states = [line for at, line in lines if at <= before][-1:]
+            states = [line for at, line in lines if at <= before][-1:] or [alone]
             states += [line for at, line in lines if before < at <= after]
             allowed = {valid(line, m) for line in states for m in (began, ended)}
             seen = {hit.version_id for hit in reply.results}
-            if len(seen) != 1 or not seen <= (allowed or {first.version_id}):
+            if len(seen) != 1 or not seen <= allowed:
                 wrong.append(f"{leg} {as_of}: {len(seen)} seen, {before} to {after}")
 
     await asyncio.gather(*(question(leg) for leg in (*LEGS, "dense", "fused")))

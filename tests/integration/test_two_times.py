@@ -299,3 +299,49 @@ def test_a_question_names_one_project_or_several() -> None:
     for bad in wrong:
         with pytest.raises(ValueError):
             QueryRequest.model_validate({"query": "x", **bad})
+
+
+# -- a deep past -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leg", LEGS)
+async def test_where_few_of_many_versions_are_valid_they_are_named(
+    world: Lines, leg: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "LEAST", 10)
+    for source in range(2):
+        for n in range(6):
+            await world.load(f"act{source}", text(f"{source}-{n}"), day(n))
+    made = scope.Scopes()
+    request = QueryRequest.model_validate({"query": QUESTION, "as_of": day(3).isoformat()})
+    opened = await made.open(world.log.pool, request)
+    assert len(opened.filters["default"].versions or ()) == len(opened.filter.versions or ()) == 2
+    for n in range(6):
+        found = await world.texts(QUESTION, leg, as_of=day(n).isoformat())
+        assert found == [said(f"{source}-{n}") for source in range(2)]
+    assert await world.texts(QUESTION, leg, as_of=day(-1).isoformat()) == []
+    assert len(await world.texts(QUESTION, leg, include_historical=True)) == 12
+    await world.load("other", text("other"), day(0), "shallow")
+    both = {"projects": ["default", "shallow"], "as_of": day(5).isoformat()}
+    assert len(await world.texts(QUESTION, leg, **both)) == 3
+
+
+async def test_whether_a_past_is_deep_is_counted_again_after_a_while(
+    world: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "LEAST", 4)
+    clock = [0.0]
+    made = scope.Scopes(clock=lambda: clock[0])
+    request = QueryRequest.model_validate({"query": QUESTION})
+
+    async def named() -> bool:
+        opened = await made.open(world.log.pool, request)
+        return opened.filters["default"].versions is not None
+
+    await world.load("act", text("0"), day(0))
+    assert not await named()
+    for n in range(1, 6):
+        await world.load("act", text(f"{n}"), day(n))
+    assert not await named()
+    clock[0] = scope.KEEP_S
+    assert await named()
