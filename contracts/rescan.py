@@ -40,12 +40,13 @@ class RescanReply(Body):
     """The newest re-scan of each project that was asked for.
 
     `ruleset`: the rules in force; `started`: projects whose re-scan this request began. A project
-    that has none yet is not listed.
+    that has none yet is not listed. `position`: of the log, with all that the request wrote.
     """
 
     ruleset: str
     rescans: list[RescanView]
     started: tuple[str, ...] = ()
+    position: int = 0
 
 
 class RescanHit(Body):

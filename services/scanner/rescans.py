@@ -82,7 +82,8 @@ class Requests:
         newest = {p: (await load(self._log, p)).newest for p in projects}
         views = [r.view(await self._rules(p)) for p, r in newest.items() if r is not None]
         version = self._stored.judge.version
-        return RescanReply(ruleset=version, rescans=views, started=started)
+        position = await self._log.head()
+        return RescanReply(ruleset=version, rescans=views, started=started, position=position)
 
     async def _rules(self, project: str) -> str:
         return (await self._stored.of(self._log, project)).judge.version

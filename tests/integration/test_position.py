@@ -65,10 +65,8 @@ async def test_every_reply_says_which_position_it_reflects(door: Door) -> None:
     await door.put("late.md", TEXT + " Late.", START)  # nobody has folded that in
     async with door.client() as client:
         one = f"/documents/{done.document_id}"
-        paths = (
-            "/documents", one, f"{one}/journal", "/documents/none", "/jobs", "/jobs/none", "/projects",
-        )  # fmt: skip
-        replies = [await client.get(path) for path in paths]
+        others = ("/documents", "/documents/none", "/jobs", "/jobs/none", "/projects")
+        replies = [await client.get(path) for path in (one, f"{one}/journal", *others)]
         asked = await ask(client)
         health = await client.get("/health")
     assert {r.headers["KB-Position"] for r in replies} == {str(head)}

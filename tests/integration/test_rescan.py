@@ -454,6 +454,7 @@ async def test_new_rules_replace_a_re_scan_that_runs_with_old_ones(world: World)
     assert (view.done, view.waiting) == (0, "other-rules")
     reply = await world.requests.start(None, "admin-1")
     assert reply.started == ("default",)
+    assert reply.position == await world.log.head()
     outcomes = [f.outcome for f in await world.of_type(RescanFinished)]
     await world.rescanner.round()
     assert outcomes == ["replaced"]
