@@ -280,7 +280,7 @@ async def test_what_is_asked_wrongly_is_refused(
         assert (await client.post(path, json=asked)).status_code == status
 
 
-@pytest.mark.parametrize("id_", ["0" * 32, str(uuid4()), "a-b", "x"])
+@pytest.mark.parametrize("id_", ["0" * 32, "8a98921e-e7ea-450d-a2bc-bd5baa1b2c50", "a-b", "x"])
 async def test_of_what_was_not_erased_there_is_no_receipt(world: World, id_: str) -> None:
     with pytest.raises(Refusal, match="unknown-erasure"):
         await Receipts(world.log).of(id_)
