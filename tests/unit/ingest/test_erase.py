@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
