@@ -40,7 +40,6 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
     """The HTTP surface."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
-    reflect(app, engine.positions)
     add_original_routes(app, Originals(env.log, env.blobs, documents))
     add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
@@ -101,6 +100,7 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     async def post_replay() -> dict[str, int]:
         return {"position": await projection.replay()}
 
+    reflect(app, engine.positions)
     return app
 
 

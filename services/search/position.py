@@ -4,8 +4,8 @@ import asyncio
 from contextlib import suppress
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contracts.http import LAST_POSITION
@@ -95,8 +95,14 @@ class Reflecting:
 
 
 def reflect(app: FastAPI, positions: Positions) -> None:
-    """Let every reply of `app` say its position; behind the check of the key."""
-    app.user_middleware.append(Middleware(Reflecting, positions=positions))
+    """Let every reply of the routes that `app` has by now say its position.
+
+    Each route is wrapped, not the application: one process may serve the routes of several services
+    by one application, and this is behind the check of the key.
+    """
+    for route in app.router.routes:
+        if isinstance(route, APIRoute):
+            route.app = Reflecting(route.app, positions)
 
 
 def _number(text: str) -> int:

@@ -12,6 +12,7 @@ import pytest
 from kernel.db import pool
 from kernel.log import Log
 from kernel.settings import Settings
+from kernel.web import create_api
 from services.search.app import create_app
 from services.search.documents import Documents
 from services.search.engine import Engine
@@ -37,7 +38,10 @@ class Door(Lines):
         env: Any = SimpleNamespace(settings=settings, health=health, log=self.log, blobs=self.blobs)
         engine = Engine(self.log, self.projection, self.embedder, self.vectors, wait_s=self.wait_s)
         documents = Documents(self.log, self.blobs)  # type: ignore[arg-type]
-        app = create_app(env, engine, documents, self.projection)
+        searching = create_app(env, engine, documents, self.projection)
+        app = create_api("indexer", api_key=KEY, health=health)
+        known = {getattr(r, "path", None) for r in app.router.routes}  # as in one process with it
+        app.router.routes += [r for r in searching.router.routes if r.path not in known]  # type: ignore[attr-defined]
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(app),
             base_url="http://search",
