@@ -28,9 +28,10 @@ from kernel.keyword_index import KeywordIndex
 from kernel.keywords import analyse, query_terms, tsvector
 from kernel.log import Log
 from kernel.migrations import migrate
-from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, open_index
+from kernel.vectors import Point, VectorIndex, collection_name, open_index
 from services.search.engine import Engine
 from services.search.projection import Projection
+from services.search.scope import Scope, Scopes
 
 VERSIONS = (1, 10, 100)
 SOURCES = 500
@@ -62,6 +63,8 @@ class Answers(NamedTuple):
     vectors: VectorIndex
     keywords: KeywordIndex
     engine: Engine
+    scopes: Scopes
+    db: Any
 
 
 def project(versions: int) -> str:
@@ -152,7 +155,7 @@ async def _ready() -> AsyncIterator[tuple[Any, Answers]]:
             log, blobs = Log(db), Blobs(str(Path(folder) / "blobs"))
             vectors, embedder = open_index(root=Path(folder) / "vectors"), HashedEmbedder()
             engine = Engine(log, Projection(log, blobs), embedder, vectors)
-            yield db, Answers(embedder, vectors, KeywordIndex(db), engine)
+            yield db, Answers(embedder, vectors, KeywordIndex(db), engine, Scopes(), db)
             await vectors.close()
             await db.close()
         finally:
@@ -167,7 +170,11 @@ async def measure() -> list[Row]:
         await db.execute("VACUUM ANALYZE")
         return [
             row
-            for what, ask in (("keyword leg", _keyword), ("dense leg", _dense), ("whole", _whole))
+            for what, ask in (
+                ("scope and keyword leg", _keyword),
+                ("scope and dense leg", _dense),
+                ("whole", _whole),
+            )
             for row in await _compared(what, ask, base)
         ]
 
@@ -206,17 +213,24 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
     return statistics.median(seconds) * 1000, cuts[18] * 1000
 
 
+async def _scope(base: Answers, versions: int, question: str, moment: datetime) -> Scope:
+    """What the engine hands to the legs."""
+    request = QueryRequest(query=question, project=project(versions), as_of=moment)
+    return await base.scopes.open(base.db, request)
+
+
 async def _keyword(base: Answers, versions: int, question: str, moment: datetime) -> int:
-    flt = VectorFilter(as_of=moment)
-    name, terms = project(versions), query_terms(question)
-    return len(await base.keywords.search([(name, 1)], terms, flt, limit=DEPTH))
+    scope = await _scope(base, versions, question, moment)
+    terms = query_terms(question)
+    return len(await base.keywords.search(scope.bases, terms, scope.filter, limit=DEPTH))
 
 
 async def _dense(base: Answers, versions: int, question: str, moment: datetime) -> int:
+    scope = await _scope(base, versions, question, moment)
     vector = await base.embedder.embed_query(question)
-    flt = VectorFilter(as_of=moment)
-    hits = await base.vectors.search(collection_name(project(versions), 1), vector, flt, DEPTH)
-    return len(hits)
+    name = project(versions)
+    collection = collection_name(name, 1)
+    return len(await base.vectors.search(collection, vector, scope.filters[name], DEPTH))
 
 
 async def _whole(base: Answers, versions: int, question: str, moment: datetime) -> int:
