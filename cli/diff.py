@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.client import call
 from cli.datadir import DataDir
-from cli.naming import document_id
 from cli.output import CliError, clean, path_part, raw
 from contracts.diff import DiffReply, DiffSide, Hunk, Piece, SectionDiff, SectionKind
 from kernel.reflow import reflow
@@ -53,6 +51,9 @@ def diff(  # noqa: PLR0913, PLR0917 - every option is a parameter
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """What changed: from A to B, or in A between two days; by itself the last change of A."""
+    from cli.client import call
+    from cli.naming import document_id
+
     if b is not None and (from_ or to):
         raise CliError("two versions or two days, not both")
     where = DataDir(data.absolute())

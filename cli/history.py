@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.client import call
 from cli.datadir import DataDir
 from cli.diff import counts
-from cli.naming import document_id
 from cli.output import clean, path_part, raw
 from contracts.diff import History, HistoryEntry, SectionKind
 
@@ -34,6 +32,9 @@ def history(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The line of a document, newest first: valid when, known since when, who, why, changes."""
+    from cli.client import call
+    from cli.naming import document_id
+
     where = DataDir(data.absolute())
     id_ = document_id(where, source, project)
     reply = call(where, "GET", f"/documents/{path_part(id_)}/history")

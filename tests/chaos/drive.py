@@ -222,10 +222,10 @@ async def _check_projections(stack: Stack, pool: Any, report: Report) -> None:
 
 
 async def _chunks(pool: Any) -> Any:
-    """Everything about the passages but the number of their generation."""
+    """Everything about the passages that answer, but the number of their generation."""
     return await pool.fetchval(
         "SELECT md5(string_agg((to_jsonb(c) - 'generation')::text, '' "
-        "ORDER BY version_id, chunk_id)) FROM read.chunk c"
+        "ORDER BY version_id, chunk_id)) FROM read.chunk c JOIN read.active USING (project, generation)"
     )
 
 
