@@ -225,7 +225,8 @@ async def _chunks(pool: Any) -> Any:
     """Everything about the passages that answer, but the number of their generation."""
     return await pool.fetchval(
         "SELECT md5(string_agg((to_jsonb(c) - 'generation')::text, '' "
-        "ORDER BY version_id, chunk_id)) FROM read.chunk c JOIN read.active USING (project, generation)"
+        "ORDER BY version_id, chunk_id)) FROM read.chunk c "
+        "JOIN read.active USING (project, generation)"
     )
 
 
