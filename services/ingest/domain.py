@@ -192,16 +192,17 @@ def supersede(line: Line, indexed: Indexed) -> Superseded | None:
 
 
 def reinstate(line: Line, receipt: DocumentReceived, valid_from: datetime) -> Reinstated:
-    """Content returned to the earlier version of `receipt`."""
-    current = line.current
-    if current is None:
-        raise ValueError("nothing is current in this line")
+    """Content returned to the earlier version of `receipt`.
+
+    Nothing is valid where the version that took its place was erased: then that one is named.
+    """
+    others = (v for v in reversed(line.received) if v != receipt.version_id)
     return Reinstated(
         project=receipt.project,
         document_id=receipt.document_id,
         version_id=receipt.version_id,
         source_id=receipt.source_id,
-        supersedes=current,
+        supersedes=line.current or next(others),
         valid_from=valid_from,
         windows=activate(line.settled, receipt.version_id, valid_from),
     )

@@ -62,3 +62,20 @@ async def test_the_time_of_an_erased_version_stays_empty(world: World) -> None:
     await world.settle([])
     found = [len(await world.ask("north", day(year))) for year in (2002, 2004, 2008)]
     assert found == [1, 0, 1]
+
+
+async def test_content_returns_where_the_version_that_took_its_place_was_erased(
+    world: World,
+) -> None:
+    """Nothing was valid then, and the upload was an error of ours."""
+    for text, year in (("# Amber", 2001), ("# Birch", 2003)):
+        sent = await world.send("north", "a.md", text, source="a.md", valid_from=day(year))
+        await world.settle([])
+    await world.erase_version(sent.document_id, sent.version_id)
+    await world.settle([])
+    back = await world.send("north", "a.md", "# Amber", source="a.md", valid_from=day(2005))
+    await world.settle([])
+    assert back.reinstated
+    assert await world.ask("north", day(2004)) == []
+    (hit,) = await world.ask("north", day(2006))
+    assert "Amber" in hit.text
