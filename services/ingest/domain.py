@@ -60,12 +60,17 @@ class Line:
     """Versions whose last attempt failed, was blocked or was erased: they may be tried again."""
     deleted: set[str] = field(default_factory=set)
     """Versions that a person deleted for their own sake, and that nobody sent again since."""
+    erased: set[str] = field(default_factory=set)
+    """Versions that are gone, and that nobody sent again since."""
     windows: tuple[Window, ...] = ()
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
         match event:
             case DocumentReceived():
+                if event.version_id in self.erased:  # it comes anew, after what came meanwhile
+                    self.erased.discard(event.version_id)
+                    del self.received[event.version_id]
                 self.received[event.version_id] = event
                 self.over.discard(event.version_id)
                 self.deleted.discard(event.version_id)
@@ -86,6 +91,7 @@ class Line:
 
     def _leave(self, version_id: str) -> None:
         self.over.add(version_id)
+        self.erased.add(version_id)
         self.indexed.discard(version_id)
         self.windows = tuple(w for w in self.windows if w.version_id != version_id)
 

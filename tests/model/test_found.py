@@ -79,3 +79,16 @@ async def test_content_returns_where_the_version_that_took_its_place_was_erased(
     assert await world.ask("north", day(2004)) == []
     (hit,) = await world.ask("north", day(2006))
     assert "Amber" in hit.text
+
+
+async def test_of_two_with_one_beginning_one_that_came_anew_is_the_later(world: World) -> None:
+    """Its place among the receipts was that of before its erasure."""
+    gone = await world.send("north", "a.md", "# Birch", source="a.md", valid_from=day(2001))
+    await world.settle([])
+    await world.jobs.delete(gone.document_id, "person")
+    await world.settle([])
+    for text in ("# Amber", "# Birch"):
+        await world.send("north", "a.md", text, source="a.md", valid_from=day(2001))
+        await world.settle([])
+    (hit,) = await world.ask("north", day(2002))
+    assert "Birch" in hit.text
