@@ -1,10 +1,12 @@
 """What the system must answer, in a few plain rules. Shares nothing with the product but words.
 
 A *line* is a document's history: rows of (version, from, until). A version put at an instant is
-valid until the next row begins; it shortens the row that it falls into, and no other. Taking a
-version away leaves its time empty. A version is *shown* while it is in the index.
+valid until the next row begins; it shortens the row that it falls into, and no other. Of two with
+one beginning the one received later is valid, whatever was ready first. Taking a version away
+leaves its time empty. A version is *shown* while it is in the index.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -59,15 +61,20 @@ class Document:
     versions: dict[Text, Version] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
-    def put(self, version: Text, at: datetime) -> None:
-        """From `at` on it is the valid one; of two with one beginning the later put wins."""
+    def put(self, version: Text, at: datetime, later: Collection[Text] = ()) -> None:
+        """From `at` on it is the valid one; of two with one beginning the later put wins, unless
+        the other is one of `later`."""
         rows = [r for r in self.rows if (r.version, r.from_) != (version, at)]
-        until = min((r.from_ for r in rows if r.from_ > at), default=None)
-        for row in rows:
-            if row.from_ <= at and (row.until is None or row.until > at):
-                row.until = at
-        place = sum(r.from_ <= at for r in rows)
-        rows.insert(place, Row(version, at, until))
+        lost = [n for n, r in enumerate(rows) if r.from_ == at and r.version in later]
+        if lost:
+            rows.insert(lost[0], Row(version, at, at))
+        else:
+            until = min((r.from_ for r in rows if r.from_ > at), default=None)
+            for row in rows:
+                if row.from_ <= at and (row.until is None or row.until > at):
+                    row.until = at
+            place = sum(r.from_ <= at for r in rows)
+            rows.insert(place, Row(version, at, until))
         self.rows = []
         for row in rows:
             last = self.rows[-1] if self.rows else None
@@ -126,6 +133,8 @@ class Reference:
         old = document.versions.get(text)
         if old is not None:
             fresh.shown, fresh.trusted_text = old.shown, old.trusted_text
+            if old.state in ("erased", "blocked"):  # it comes anew, after what came meanwhile
+                del document.versions[text]
         document.versions[text] = fresh
 
     def settle(self, place: Place, text: Text) -> None:
@@ -146,7 +155,8 @@ class Reference:
         version.state, version.shown = "indexed", True
         version.trusted_text = version.trusted
         if all(r.version != text for r in document.rows):
-            document.put(text, version.valid_from)
+            order = list(document.versions)
+            document.put(text, version.valid_from, later=order[order.index(text) + 1 :])
 
     def cancel(self, place: Place, text: Text) -> bool:
         """End the newest attempt. Was there anything to end?"""
