@@ -8,7 +8,7 @@ from contracts.envelope import Envelope
 from contracts.http import ProjectList, ProjectSummary
 from contracts.states import WORKING
 from kernel.db import queries
-from kernel.log import Log, to_envelope
+from kernel.log import Log
 from kernel.projects import fold
 
 
@@ -26,8 +26,8 @@ async def project_list(event_log: Log) -> ProjectList:
     rows = [dict(r) async for r in sql.projects(event_log.pool, working=sorted(WORKING))]
     said: dict[str, list[Envelope]] = defaultdict(list)
     streams = [f"project-{row['project']}" for row in rows]
-    async for row in sql.project_events(event_log.pool, streams=streams):
-        said[row["project"]].append(to_envelope(row))
+    for envelope in await event_log.streams(streams):
+        said[envelope.project].append(envelope)
     titles = {row["project"]: fold(said[row["project"]]).title for row in rows}
     return ProjectList(
         projects=[

@@ -18,7 +18,3 @@ SELECT project, coalesce(documents, 0) AS documents, coalesce(versions, 0) AS ve
   FROM counted FULL JOIN (SELECT project FROM made WHERE type = 'ProjectCreated') m USING (project)
   LEFT JOIN running USING (project)
  ORDER BY project;
-
--- name: project_events
--- What was said of some projects, in order.
-SELECT * FROM log.event WHERE stream_id = ANY(:streams::text[]) ORDER BY position;
