@@ -18,7 +18,7 @@ from cli.children import Child, NatsChild, PostgresChild, ServiceChild, answers,
 from cli.datadir import BUS_USERS, OUTSIDE_BUS_USERS, ROLES, DataDir, write_private
 from cli.plan import Config, Spec, Stores, groups, plan, with_user
 from cli.runstate import Phase, State, marked, record, remember_port, remembered_port
-from kernel.embedded import free_port
+from kernel.embedded import free_ports
 from kernel.errors import KbError
 from kernel.spawn import guarded
 
@@ -163,15 +163,18 @@ class Supervisor:
         return child.address
 
     def _plan(self, stores: Stores, password: str | None) -> list[Spec]:
-        ports = {"+".join(g): free_port() for g in groups(self._config) if g != ("ui",)}
-        ports["ui"] = self._front_door_port()
+        names = ["+".join(g) for g in groups(self._config) if g != ("ui",)]
+        free = free_ports(len(names) + 1)
+        front_door = self._front_door_port(free[-1])
+        others = [port for port in free if port != front_door]
+        ports = {"ui": front_door} | dict(zip(names, others, strict=False))
         self._url = f"http://127.0.0.1:{ports['ui']}"
         config = {"KB_DROPZONE": str(self.data.dropzone)} | self._config
         if password:
             config["KB_BOOTSTRAP_PASSWORD"] = password
         return plan(config, stores, ports, self._run_id)
 
-    def _front_door_port(self) -> int:
+    def _front_door_port(self, free: int) -> int:
         remembered = remembered_port(self.data)
         wanted = self.port or remembered
         if wanted and _can_bind(wanted):
@@ -179,7 +182,7 @@ class Supervisor:
         elif self.port:
             raise StartError(f"port {self.port} is in use")
         else:
-            port = free_port()
+            port = free
         remember_port(self.data, port)
         return port
 

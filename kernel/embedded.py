@@ -14,7 +14,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -44,22 +44,33 @@ class Server:
 
 
 def free_port() -> int:
-    """A loopback TCP port that was free a moment ago.
+    """A loopback TCP port that was free a moment ago; see `free_ports`."""
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different loopback TCP ports that were free a moment ago.
 
     Below the range of outgoing connections where possible: a server that restarts on its port
     must not find it taken by some client's connection.
+
+    Raises:
+        ServerError: there are not so many.
     """
     low = _first_ephemeral_port()
-    for _ in range(50):
-        port = secrets.choice(range(16_000, low)) if low > 20_000 else 0
-        try:
-            with socket.socket() as probe:
+    found: list[int] = []
+    with ExitStack() as held:  # until all are found: none is found twice
+        for _ in range(50 * count):
+            if len(found) == count:
+                break
+            port = secrets.choice(range(16_000, low)) if low > 20_000 else 0
+            probe = held.enter_context(socket.socket())
+            with suppress(OSError):
                 probe.bind((_HOST, port))
-                found: int = probe.getsockname()[1]
-                return found
-        except OSError:
-            continue
-    raise ServerError("no free port")
+                found.append(probe.getsockname()[1])
+    if len(found) < count:
+        raise ServerError("no free port")
+    return found
 
 
 def _first_ephemeral_port() -> int:

@@ -30,7 +30,7 @@ from eval.bench.log import LIFE
 from eval.bench.report import HEAD, Row
 from kernel.blobs import Blobs
 from kernel.db import pool, queries
-from kernel.embedded import EmbeddedPostgres, free_port
+from kernel.embedded import EmbeddedPostgres, free_ports
 from kernel.log import Log
 from kernel.migrations import migrate
 from services.search.projection import Projection
@@ -221,7 +221,7 @@ class Door:
 @contextmanager
 def _door(dsn: str, folder: Path) -> Iterator[Door]:
     """`kb run search` and `kb run ui`."""
-    ports = {"search": free_port(), "ui": free_port()}
+    ports = dict(zip(("search", "ui"), free_ports(2), strict=True))
     data = {"KB_DATA": str(folder), "KB_POSTGRES_URL": dsn, "KB_API_KEY": "bench"}
     env = dict(os.environ) | data | {"KB_EMBEDDER": "hashed", "KB_LOG_LEVEL": "WARNING"}
     env["KB_SEARCH_URL"] = f"http://127.0.0.1:{ports['search']}"

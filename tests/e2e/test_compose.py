@@ -21,7 +21,7 @@ import pytest
 
 from contracts.flow import SERVICES
 from deploy.prepare import bring_up_to_date, bus_config
-from kernel.embedded import EmbeddedNats, EmbeddedPostgres, free_port
+from kernel.embedded import EmbeddedNats, EmbeddedPostgres, free_ports
 from kernel.spawn import Drop, guarded
 from kernel.vectors.stub import QdrantStub
 from tests.compose import CONTAINERS, NAMES, environment
@@ -139,7 +139,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     )
     bus = bus_config(Host(settings, {}, folder, {}).environment("nats-config"))
     nats = EmbeddedNats(folder / "nats", config=bus[bus.index("accounts") :])
-    ports = {s: free_port() for s in RUNNING}
+    ports = dict(zip(RUNNING, free_ports(len(RUNNING)), strict=True))
     with ExitStack() as stack:
         qdrant = stack.enter_context(QdrantStub(api_key=settings["KB_QDRANT_API_KEY"]))
         asyncio.run(create_database(postgres.start()))

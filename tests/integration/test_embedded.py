@@ -1,6 +1,7 @@
 """The embedded servers: start, stop, kill, restart, wrong users."""
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import nats
 import psutil
 import pytest
 
-from kernel.embedded import EmbeddedNats, EmbeddedPostgres, ServerError, free_port
+from kernel.embedded import EmbeddedNats, EmbeddedPostgres, ServerError, free_port, free_ports
 from kernel.testing_wait import eventually
 
 
@@ -156,6 +157,13 @@ def test_a_taken_nats_port_is_told(tmp_path: Path) -> None:
 def test_free_ports_can_be_bound() -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", free_port()))
+
+
+def test_of_several_free_ports_none_is_named_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([*[free_port()] * 3, *free_ports(9)])
+    monkeypatch.setattr(secrets, "choice", lambda _range: next(drawn))
+    ports = free_ports(4)
+    assert len(set(ports)) == 4
 
 
 def test_stop_twice_does_no_harm(nats_server: EmbeddedNats) -> None:
