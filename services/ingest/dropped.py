@@ -27,14 +27,16 @@ class Dropped:
         paths: Collection[str] = (),
         *,
         shared: bool = False,
+        notes: bool = True,
     ) -> int:
-        """Delete every file with these bytes, and the notes about it; returns how many files.
+        """Delete every file with these bytes and the note beside it; returns how many files.
 
         Args:
             source_id: SHA-256 of the bytes.
             sizes: lengths that they may have; no other file is read.
             paths: where the files were, below the zone: folders there that are empty go too.
             shared: others have the same bytes; only files that were at `paths` go.
+            notes: those of blocked files with these bytes, which were not kept, go too.
 
         Raises:
             Retry: a file cannot be read or deleted now.
@@ -42,7 +44,7 @@ class Dropped:
         gone = 0
         try:
             for file in self._files():
-                if file.name.endswith(NOTE) and _tells_of(file, source_id):
+                if notes and file.name.endswith(NOTE) and _tells_of(file, source_id):
                     self._remove(file)
                 elif _size(file) in sizes and _sha256(file) == source_id:
                     if shared and self._path(file) not in paths:

@@ -44,7 +44,9 @@ class Elsewhere:
             keys = {r.source_key for r in receipts if r.via == "dropzone"}
             sizes = {r.size_bytes for r in receipts}
             forget = partial(self.dropped.forget, tombstone.data["source_id"], sizes, keys)
-            removed["dropped-files"] = await asyncio.to_thread(forget, shared=shared)
+            # Of a blocked file the note is all that is left: it says why, and only that.
+            notes = tombstone.data["reason"] != "blocked"
+            removed["dropped-files"] = await asyncio.to_thread(forget, shared=shared, notes=notes)
         if self.backups is not None:
             try:
                 removed["backups"] = await forget_in_backups(

@@ -38,6 +38,8 @@ def test_every_file_with_the_bytes_goes_with_its_note_and_its_folder(tmp_path: P
 def test_the_note_of_a_blocked_file_goes_by_the_hash_in_it(tmp_path: Path) -> None:
     put(tmp_path, "failed/bad.md.error.txt", f"code: blocked\nsha256: {NAME}\nkept: no\n".encode())
     put(tmp_path, "failed/worse.md.error.txt", b"code: blocked\nsha256: " + b"0" * 64 + b"\n")
+    assert Dropped(tmp_path).forget(NAME, {len(DATA)}, notes=False) == 0
+    assert (tmp_path / "failed/bad.md.error.txt").exists()
     Dropped(tmp_path).forget(NAME, {len(DATA)})
     assert below(tmp_path) == {"failed", "failed/worse.md.error.txt"}
 

@@ -20,7 +20,9 @@ from kernel.log import Log, Pending
 from kernel.testing import MemoryParseCache, first
 from kernel.testing_wait import eventually
 from services.ingest.domain import Identity
+from services.ingest.dropped import Dropped
 from services.ingest.dropzone import Dropzone, project_of
+from services.ingest.elsewhere import Elsewhere
 from services.ingest.erase import Eraser
 from services.ingest.jobs import Jobs
 from services.ingest.zone import Zone
@@ -191,6 +193,25 @@ async def test_of_a_blocked_file_only_the_reason_and_its_hash_are_left(world: Wo
     assert "code: blocked\nreason: prompt injection: override-en-1\n" in text
     assert f"sha256: {sha256(b'the attack')}\nkept: no\n" in text
     assert world.below(".working") == world.below("done") == {}
+
+
+async def test_why_a_file_was_blocked_stays_until_a_person_erases_it(world: World) -> None:
+    cache: Any = MemoryParseCache()
+    eraser = Eraser(world.log, world.blobs, cache, Elsewhere(Dropped(world.root)))
+    async with world.running():
+        world.put("x/a.md", "the attack")
+        (receipt,) = await world.received()
+        await world.answer(receipt, judged("block"))
+        await eventually(lambda: list(world.below("failed")) == ["x/a.md.error.txt"])
+        (verdict,) = [e for e in await world.log.read(0, 99) if e.type == "ScanVerdict"]
+        event = verdict.event()
+        assert isinstance(event, ScanVerdict)
+        tombstone = await eraser.blocked(event)
+        await world.answer(receipt, lambda _ids: tombstone)
+        await eraser.purged(tombstone)
+        assert "code: blocked" in world.below("failed")["x/a.md.error.txt"]
+        await eraser.delete(event.document_id, "somebody")
+    assert world.below("failed") == {}
 
 
 async def test_what_was_written_after_a_file_was_taken_is_not_deleted_with_it(
