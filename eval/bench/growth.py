@@ -1,9 +1,11 @@
 """Appends into logs of 10⁴ to 10⁷ events, and the memory of what reads 2 million.
 
-`python -m eval.bench.growth [MOST]`: sizes up to MOST (default 1,000,000; 10⁷ takes some 20 GB and
-an hour). The logs are made in SQL, lives of versions with true links, so that replay and the check
-of the chain have nothing to object to. A small log in a database beside takes turns with the large
-one: the ratio is of one time.
+`python -m eval.bench.growth rates [MOST]`: sizes up to MOST, default 1,000,000; 10⁷ takes some
+20 GB and an hour. `python -m eval.bench.growth memory [EVENTS]`: default 2,000,000.
+
+The logs are made in SQL, lives of versions with true links, so that replay and the check of the
+chain have nothing to object to. A small log in a database beside takes turns with the large one:
+the ratio is of one time.
 """
 
 import asyncio
@@ -13,7 +15,8 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,15 +46,30 @@ MIB = 1 << 20
 SLOWEST, FLAT = 0.8, 1.25
 
 
-async def measure(most: int = MOST, read: int = READ) -> list[Row]:
-    """Rates at each size against the small log, then memory over a log of `read` events."""
+async def rates(most: int = MOST) -> list[Row]:
+    """Append rates at each size up to `most`, against those into the small log."""
+    async with _server() as dsn:
+        small, large = await pool(await _beside(dsn), size=10), await pool(dsn, size=10)
+        await fill(small, FIRST)
+        rows, size = [], FIRST
+        while size <= most:
+            await fill(large, size)
+            rows += [await _compared(small, large, size, shape) for shape in SHAPES]
+            size *= 10
+        await small.close()
+        await large.close()
+        return rows
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[str]:
+    """A migrated Postgres of its own: its DSN."""
     with TemporaryDirectory(prefix="kb-bench-", dir=os.environ.get("TMPDIR")) as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres")
         dsn = server.start()
         try:
             await migrate(dsn)
-            rows = await _rates(dsn, most)
-            return rows + await _memory(dsn, max(read, most))
+            yield dsn
         finally:
             server.stop()
 
@@ -64,19 +82,6 @@ async def _beside(dsn: str) -> str:
     other = re.sub(r"/[^/?]*(\?|$)", r"/beside\1", dsn)
     await migrate(other)
     return other
-
-
-async def _rates(dsn: str, most: int) -> list[Row]:
-    small, large = await pool(await _beside(dsn), size=10), await pool(dsn, size=10)
-    await fill(small, FIRST)
-    rows, size = [], FIRST
-    while size <= most:
-        await fill(large, size)
-        rows += [await _compared(small, large, size, shape) for shape in SHAPES]
-        size *= 10
-    await small.close()
-    await large.close()
-    return rows
 
 
 async def fill(db: Any, size: int) -> None:
@@ -134,18 +139,20 @@ async def _compared(small: Any, large: Any, size: int, shape: tuple[int, int]) -
 # -- memory ----------------------------------------------------------------------------------------
 
 
-async def _memory(dsn: str, events: int) -> list[Row]:
-    db = await pool(dsn)
-    await fill(db, events)
-    await queries("eval.bench", "growth").seal(db)
-    total = await Log(db).head()
-    rows = [
-        await _walked("the log, read from end to end", db, total, _read),
-        await _walked("the chain, checked", db, total, _verified),
-        await _walked("the read projection, replayed", db, total, _folded),
-    ]
-    await db.close()
-    return rows
+async def memory(events: int = READ) -> list[Row]:
+    """Memory of what reads a log of so many events, at a tenth of it and at the end."""
+    async with _server() as dsn:
+        db = await pool(dsn)
+        await fill(db, events)
+        await queries("eval.bench", "growth").seal(db)
+        total = await Log(db).head()
+        rows = [
+            await _walked("the log, read from end to end", db, total, _read),
+            await _walked("the chain, checked", db, total, _verified),
+            await _walked("the read projection, replayed", db, total, _folded),
+        ]
+        await db.close()
+        return rows
 
 
 Walk = Callable[[Any, int, Callable[[int], None]], Awaitable[None]]
@@ -209,10 +216,11 @@ class _Telling(Log):
 
 
 def main() -> None:
-    """Print the table; the first argument is the largest log that is appended to."""
+    """Print the table of `rates` or `memory`; the second argument is a number of events."""
+    what, *size = sys.argv[1:]
+    measure = {"rates": rates, "memory": memory}[what]
     print(HEAD)
-    most, read = (int(x) for x in (sys.argv[1:] + [str(MOST), str(READ)][len(sys.argv) - 1 :])[:2])
-    for row in asyncio.run(measure(most, read)):
+    for row in asyncio.run(measure(*map(int, size))):
         print(row.line(), flush=True)
 
 
