@@ -48,7 +48,7 @@ async def accept(offer: Offer, log: Log, identity: Identity) -> Accepted:
 
     Raises:
         Refusal: `unknown-version` (nothing to supersede), `conflict` (too many writers at once),
-            `project-deleted`.
+            `project-deleted`, `not-indexed-yet`.
     """
     if (await project_settings(log, offer.project)).deleted:
         raise Refusal("project-deleted", f"{offer.project} was deleted: make it anew", status=409)
@@ -126,13 +126,30 @@ async def _decide(offer: Offer, log: Log, identity: Identity) -> Accepted:
 def decide(
     offer: Offer, line: Line, version_id: str, now: datetime
 ) -> DocumentReceived | Reinstated | None:
-    """What an offer is to its document: a version to take in, a return to one, or nothing new."""
+    """What an offer is to its document: a version to take in, a return to one, or nothing new.
+
+    A stated `valid_from` is kept also of bytes that are valid then anyway, so that a history may be
+    loaded in any order.
+
+    Raises:
+        Refusal: `not-indexed-yet`: another `valid_from` of bytes on their way.
+    """
     before = line.received.get(version_id)
     if before is None or version_id in line.over:
         return _received(offer, line, version_id, before.attempt + 1 if before else 1, now)
-    if offer.returns and line.is_past(version_id, now):
-        return reinstate(line, before, offer.valid_from or now)
-    return None
+    if not offer.returns:
+        return None
+    if offer.valid_from is None or offer.parent:  # what is attached again goes on being attached
+        past = line.is_past(version_id, now)
+        return reinstate(line, before, offer.valid_from or now) if past else None
+    if all(w.version_id != version_id for w in line.settled):
+        if offer.valid_from != before.valid_from:
+            reason = "these bytes are not in the index yet, and came with another valid_from before"
+            raise Refusal("not-indexed-yet", reason, status=409)
+        return None
+    if line.says(version_id, offer.valid_from):
+        return None
+    return reinstate(line, before, offer.valid_from)
 
 
 def _received(

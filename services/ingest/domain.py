@@ -2,9 +2,10 @@
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -63,21 +64,22 @@ class Line:
     erased: set[str] = field(default_factory=set)
     """Versions that are gone, and that nobody sent again since."""
     windows: tuple[Window, ...] = ()
+    stated: set[tuple[str, datetime]] = field(default_factory=set)
+    """Instants from which on a version was said to be valid. They stand, also where it was valid
+    anyway: what is put before one ends there."""
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
         match event:
             case DocumentReceived():
-                if event.version_id in self.erased:  # it comes anew, after what came meanwhile
-                    self.erased.discard(event.version_id)
-                    del self.received[event.version_id]
-                self.received[event.version_id] = event
-                self.over.discard(event.version_id)
-                self.deleted.discard(event.version_id)
+                self._receive(event)
             case Indexed():
                 self.indexed.add(event.version_id)
-            case Superseded() | Reinstated():
+            case Superseded():
                 self.windows = event.windows
+            case Reinstated():
+                self.windows = event.windows
+                self.stated.add((event.version_id, event.valid_from))
             case Erased():
                 self._leave(event.version_id)
                 if event.reason == "request" and event.cause is None:
@@ -89,11 +91,27 @@ class Line:
             case _:
                 pass
 
+    def _receive(self, event: DocumentReceived) -> None:
+        version_id = event.version_id
+        if version_id in self.erased:  # it comes anew, after what came meanwhile
+            self.erased.discard(version_id)
+            del self.received[version_id]
+        if version_id not in self.indexed:
+            self._unsay(version_id)
+        self.stated.add((version_id, event.valid_from))
+        self.received[version_id] = event
+        self.over.discard(version_id)
+        self.deleted.discard(version_id)
+
     def _leave(self, version_id: str) -> None:
         self.over.add(version_id)
         self.erased.add(version_id)
         self.indexed.discard(version_id)
         self.windows = tuple(w for w in self.windows if w.version_id != version_id)
+        self._unsay(version_id)
+
+    def _unsay(self, version_id: str) -> None:
+        self.stated = {s for s in self.stated if s[0] != version_id}
 
     @property
     def source_key(self) -> str:
@@ -118,6 +136,14 @@ class Line:
         ends = [w.valid_until for w in self.settled if w.version_id == version_id]
         return bool(ends) and all(end is not None and end <= now for end in ends)
 
+    def says(self, version_id: str, moment: datetime) -> bool:
+        """Was it said already that this version is valid from `moment` on, and is it so?"""
+        return (version_id, moment) in self.stated and any(
+            w.valid_from <= moment and (w.valid_until is None or moment < w.valid_until)
+            for w in self.settled
+            if w.version_id == version_id
+        )
+
 
 def fold(document_id: str, events: Iterable[Event], version: int) -> Line:
     """The line of versions after `events` (document and version streams, in log order)."""
@@ -133,6 +159,7 @@ def activate(
     valid_from: datetime,
     *,
     later: Collection[str] = (),
+    stated: Collection[tuple[str, datetime]] = (),
 ) -> tuple[Window, ...]:
     """The line after `version_id` became valid at `valid_from`, anywhere in the line.
 
@@ -140,18 +167,34 @@ def activate(
     changes: the time of a version that was erased stays nobody's. Of two with one beginning the
     later activation wins; the other keeps a window without length, so that it stays in the
     history. `later`: versions whose activation counts as later than this one, though they are in
-    the line already.
+    the line already. `stated`: see `Line.stated`.
     """
-    rows = [(w.valid_from, float(n), w) for n, w in enumerate(windows)]
+    rows = [(w.valid_from, float(n), w) for n, w in enumerate(_cut(windows, stated))]
+    last = float(len(rows))
     rows = [r for r in rows if (r[0], r[2].version_id) != (valid_from, version_id)]
     after = (n for at, n, w in rows if at == valid_from and w.version_id in later)
-    place = next(after, float(len(windows))) - 0.5
+    place = next(after, last) - 0.5
     rows.append((valid_from, place, Window(version_id=version_id, valid_from=valid_from)))
     line: list[Window] = []
     for window in (r[2] for r in sorted(rows, key=lambda r: r[:2])):
         line = _joined(line, window)
     following = [*(w.valid_from for w in line[1:]), None]
     return tuple(_until(w, at) for w, at in zip(line, following, strict=True))
+
+
+def _cut(windows: Iterable[Window], stated: Collection[tuple[str, datetime]]) -> Iterator[Window]:
+    """The windows, each cut at the instants inside it from which on its version was stated."""
+    for window in windows:
+        until = window.valid_until
+        inside = sorted(
+            at
+            for version_id, at in stated
+            if version_id == window.version_id
+            and window.valid_from < at
+            and (until is None or at < until)
+        )
+        for begin, end in pairwise([window.valid_from, *inside, until]):
+            yield window.model_copy(update={"valid_from": begin, "valid_until": end})
 
 
 def _joined(line: list[Window], window: Window) -> list[Window]:
@@ -183,7 +226,7 @@ def supersede(line: Line, indexed: Indexed) -> Superseded | None:
     for version_id in fresh:  # the order of receipt counts, not how long each took
         valid_from = line.received[version_id].valid_from
         later = order[order.index(version_id) + 1 :]
-        windows = activate(windows, version_id, valid_from, later=later)
+        windows = activate(windows, version_id, valid_from, later=later, stated=line.stated)
     at = next(i for i, w in enumerate(windows) if w.version_id == fresh[-1])
     ended, by = (windows[at - 1], windows[at]) if at else (windows[at], windows[at + 1])
     return Superseded(
@@ -210,7 +253,7 @@ def reinstate(line: Line, receipt: DocumentReceived, valid_from: datetime) -> Re
         source_id=receipt.source_id,
         supersedes=line.current or next(others),
         valid_from=valid_from,
-        windows=activate(line.settled, receipt.version_id, valid_from),
+        windows=activate(line.settled, receipt.version_id, valid_from, stated=line.stated),
     )
 
 

@@ -1,9 +1,10 @@
 """What the system must answer, in a few plain rules. Shares nothing with the product but words.
 
 A *line* is a document's history: rows of (version, from, until). A version put at an instant is
-valid until the next row begins; it shortens the row that it falls into, and no other. Of two with
-one beginning the one received later is valid, whatever was ready first. Taking a version away
-leaves its time empty. A version is *shown* while it is in the index.
+valid until the next row begins; it shortens the row that it falls into, and no other. That it was
+put there stands, also inside its own row: what is put before ends there. Of two with one beginning
+the one received later is valid, whatever was ready first. Taking a version away leaves its time
+empty. A version is *shown* while it is in the index.
 """
 
 from collections.abc import Collection
@@ -14,6 +15,7 @@ from typing import Literal
 Kind = Literal["plain", "doubtful", "hostile", "late"]
 """How rules judge a text: clean; a person decides; deleted; clean until the rules are stricter."""
 State = Literal["working", "indexed", "review", "rejected", "failed", "blocked", "erased"]
+Answer = Literal["received", "reinstated", "duplicate", "not-indexed-yet"]
 Place = tuple[str, str]
 """(project, source key): a document."""
 
@@ -60,11 +62,15 @@ class Document:
 
     versions: dict[Text, Version] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    said: set[tuple[Text, datetime]] = field(default_factory=set)
+    """Where each version was put, or is to be put when it is ready."""
 
     def put(self, version: Text, at: datetime, later: Collection[Text] = ()) -> None:
         """From `at` on it is the valid one; of two with one beginning the later put wins, unless
         the other is one of `later`."""
-        rows = [r for r in self.rows if (r.version, r.from_) != (version, at)]
+        self.said.add((version, at))
+        rows = [part for row in self.rows for part in self._parts(row)]
+        rows = [r for r in rows if (r.version, r.from_) != (version, at)]
         lost = [n for n, r in enumerate(rows) if r.from_ == at and r.version in later]
         if lost:
             rows.insert(lost[0], Row(version, at, at))
@@ -83,9 +89,22 @@ class Document:
             else:
                 self.rows.append(row)
 
+    def _parts(self, row: Row) -> list[Row]:
+        """A row, cut where its version was put inside it."""
+        cuts = sorted(
+            at for v, at in self.said if v == row.version and row.from_ < at and row.holds(at)
+        )
+        begins, ends = [row.from_, *cuts], [*cuts, row.until]
+        return [Row(row.version, a, b) for a, b in zip(begins, ends, strict=True)]
+
     def take(self, version: Text) -> None:
         """Nothing is left of a version but a tombstone."""
         self.rows = [r for r in self.rows if r.version != version]
+        self.unsay(version)
+
+    def unsay(self, version: Text) -> None:
+        """It is to be put nowhere."""
+        self.said = {s for s in self.said if s[0] != version}
 
     def is_past(self, version: Text, now: datetime) -> bool:
         """Was it valid once, and is it neither now nor later?"""
@@ -111,15 +130,20 @@ class Reference:
         bad = text.kind == "doubtful" or (text.kind == "late" and self.strict)
         return bad and not version.trusted
 
-    def answer(
-        self, place: Place, text: Text, now: datetime
-    ) -> Literal["received", "reinstated", "duplicate"]:
-        """What bytes are to a document: to be taken in, back again, or nothing new."""
+    def answer(self, place: Place, text: Text, at: datetime | None, now: datetime) -> Answer:
+        """What bytes are to a document: to be taken in, back again, or nothing new; `at`: from when
+        on they are said to be valid."""
         document = self.documents.get(place, Document())
         version = document.versions.get(text)
         if version is None or version.over:
             return "received"
-        return "reinstated" if document.is_past(text, now) else "duplicate"
+        if at is None:
+            return "reinstated" if document.is_past(text, now) else "duplicate"
+        rows = [r for r in document.rows if r.version == text]
+        if not rows:
+            return "duplicate" if at == version.valid_from else "not-indexed-yet"
+        known = (text, at) in document.said and any(r.holds(at) for r in rows)
+        return "duplicate" if known else "reinstated"
 
     def receive(self, place: Place, text: Text, at: datetime, trusted: bool) -> None:
         """Bytes are taken in, valid from `at` on."""
@@ -136,6 +160,9 @@ class Reference:
             if old.state in ("erased", "blocked"):  # it comes anew, after what came meanwhile
                 del document.versions[text]
         document.versions[text] = fresh
+        if all(r.version != text for r in document.rows):
+            document.unsay(text)
+        document.said.add((text, fresh.valid_from))
 
     def settle(self, place: Place, text: Text) -> None:
         """The services have done with the newest attempt at a version."""

@@ -3,11 +3,22 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.events import DocumentReceived, Erased, Event, Indexed, Superseded, Window
+from contracts.events import (
+    DocumentReceived,
+    Erased,
+    Event,
+    Indexed,
+    Reinstated,
+    Superseded,
+    Window,
+)
+from kernel.errors import Refusal
 from kernel.testing import received
+from services.ingest.accept import Offer, decide
 from services.ingest.domain import Line, activate, fold, reinstate, supersede
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -107,6 +118,70 @@ def test_a_history_that_is_loaded_in_any_order_is_the_same_history(
     shuffled = list(days)
     dice.shuffle(shuffled)  # type: ignore[attr-defined]
     assert loaded(shuffled) == loaded(sorted(days))
+
+
+def told(history: History, name: str, valid_from: datetime | None, now: datetime) -> str:
+    """What an upload of these bytes is, and what follows from it."""
+    known = next((m for m in history.line.received.values() if m.name == name), None)
+    made = known or receipt(name, valid_from or now)
+    offer = Offer(
+        project=made.project, source_id=made.source_id, name=name, media_type="text/markdown",
+        size_bytes=1, valid_from=valid_from, source="a key", returns=True,
+    )  # fmt: skip
+    match decide(offer, history.line, made.version_id, now):
+        case DocumentReceived():
+            history.index(history.receive(name, valid_from or now))
+            return "received"
+        case Reinstated() as event:
+            history.events.append(event)
+            return "reinstated"
+        case None:
+            return "duplicate"
+
+
+@given(st.dictionaries(DAYS, st.sampled_from("abc"), min_size=1), st.randoms(use_true_random=False))
+def test_a_history_in_which_content_returns_may_be_loaded_in_any_order_and_twice(
+    said: dict[int, str], dice: object
+) -> None:
+    history = History()
+    order = [*said, *said]
+    dice.shuffle(order)  # type: ignore[attr-defined]
+    for number in order:
+        told(history, said[number], day(number), day(99))
+    for half in range(-1, 16):
+        known = [number for number in said if number <= half / 2]
+        expected = [receipt(said[max(known)], START).version_id] if known else []
+        assert version_at(history.line.settled, day(half / 2)) == expected
+    assert {told(history, said[n], day(n), day(99)) for n in said} == {"duplicate"}
+
+
+def test_what_was_valid_anyway_returns_after_what_is_put_between() -> None:
+    history = History()
+    assert told(history, "a", day(1), day(99)) == "received"
+    assert told(history, "a", day(20), day(99)) == "reinstated"
+    assert [w.valid_from for w in history.line.settled] == [day(1)], "it is one window still"
+    assert told(history, "b", day(10), day(99)) == "received"
+    assert [(w.valid_from, w.valid_until) for w in history.line.settled] == [
+        (day(1), day(10)), (day(10), day(20)), (day(20), None),
+    ]  # fmt: skip
+
+
+def test_bytes_without_a_stated_beginning_are_a_duplicate_while_they_are_valid() -> None:
+    history = History()
+    told(history, "a", day(1), day(2))
+    assert told(history, "a", None, day(3)) == "duplicate"
+    told(history, "b", day(4), day(5))
+    assert told(history, "a", None, day(6)) == "reinstated"
+
+
+def test_another_beginning_of_bytes_on_their_way_is_refused_and_the_same_is_a_duplicate() -> None:
+    history = History()
+    history.receive("a", day(1))
+    assert told(history, "a", day(1), day(3)) == "duplicate"
+    assert told(history, "a", None, day(3)) == "duplicate"
+    with pytest.raises(Refusal) as refusal:
+        told(history, "a", day(2), day(3))
+    assert (refusal.value.code, refusal.value.status) == ("not-indexed-yet", 409)
 
 
 STEPS = st.lists(
