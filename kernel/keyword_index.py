@@ -45,15 +45,60 @@ class KeywordHit:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Size of a base, and in how many of its passages the frequent terms are."""
+    """Size of a base, and in how many of its passages the frequent terms are.
+
+    `versions`: to which the passages belong; counted in a base of over `SMALL` passages.
+    """
 
     passages: int
     frequent: Mapping[str, float] = field(default_factory=dict)
+    versions: int = 0
+
+    def part(self, versions: int) -> "Statistics":
+        """About what so many of the versions hold: how much a question of these alone reads."""
+        share = min(1.0, versions / max(self.versions, 1))
+        held = {term: passages * share for term, passages in self.frequent.items()}
+        return Statistics(round(self.passages * share), held, min(versions, self.versions))
 
     def bound(self, terms: Iterable[str]) -> int | None:
         """`MOST` where more passages than that may hold one of `terms`; None: read all."""
         held = sum(self.frequent.get(term, 0.0) for term in terms)
         return MOST if held > MOST else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A search and what is known of its bases."""
+
+    bases: tuple[Base, ...]
+    query: KeywordQuery
+    flt: VectorFilter
+    known: Statistics
+    limit: int
+    mode: Mode
+    known_at: datetime | None
+
+    def parameters(self, bringing: list[str]) -> dict[str, Any]:
+        """Of the query, but for `most`."""
+        query, flt, known = self.query, self.flt, self.known
+        return {
+            "tsquery": query.tsquery(self.mode, set(bringing)),
+            "terms": query.terms,
+            "groups": query.groups,
+            "rarity": [known.frequent.get(term) for term in query.terms],
+            "passages": known.passages,
+            "large": known.passages > SMALL and flt.versions is None,
+            "required": query.required,
+            "complete_first": self.mode == "and_or",
+            **_named(self.bases),
+            "languages": sorted(flt.languages),
+            "documents": sorted(flt.documents),
+            "heading_prefix": list(flt.heading_prefix),
+            "versions": None if flt.versions is None else list(flt.versions),
+            "moment": flt.moment,
+            "known": self.known_at,
+            "limit": self.limit,
+        }
 
 
 class KeywordIndex:
@@ -64,7 +109,8 @@ class KeywordIndex:
 
     A base of over `SMALL` passages is sampled every ten minutes: only as many of a question's
     rarest terms bring passages as about `MATCHES` hold; the frequent ones add to their scores.
-    Where these are too few, frequent terms bring more, out of at most `MOST` passages.
+    Where these are too few, frequent terms bring more, out of at most `MOST` passages. Of the
+    passages of named versions only these count: where they are few, every term brings at once.
     """
 
     def __init__(
@@ -97,39 +143,39 @@ class KeywordIndex:
         async with self._reading(connection) as reading:
             await self._sql.prepare_search(reading)
             known = await self.statistics(reading, bases)
-            bringing = query.terms if mode == "legacy" else rarest(query.terms, known)
-            hits: list[KeywordHit] = []
-            for terms in (bringing, query.terms):
-                most = known.bound(terms)
-                found = [
-                    KeywordHit(row["point_id"], row["version_id"], row["chunk_id"], row["score"])
-                    async for row in self._sql.search_keywords(
-                        reading,
-                        tsquery=query.tsquery(mode, set(terms)),
-                        terms=query.terms,
-                        groups=query.groups,
-                        rarity=[known.frequent.get(term) for term in query.terms],
-                        passages=known.passages,
-                        large=known.passages > SMALL and flt.versions is None,
-                        most=most,
-                        required=query.required,
-                        complete_first=mode == "and_or",
-                        **_named(bases),
-                        languages=sorted(flt.languages),
-                        documents=sorted(flt.documents),
-                        heading_prefix=list(flt.heading_prefix),
-                        versions=None if flt.versions is None else list(flt.versions),
-                        moment=flt.moment,
-                        known=known_at,
-                        limit=limit,
-                    )
-                ]
-                first = hits if most else []  # a part of the passages may lack what was found
-                known_ids = {hit.point_id for hit in first}
-                hits = [*first, *(hit for hit in found if hit.point_id not in known_ids)][:limit]
-                if len(hits) >= limit or len(terms) == len(query.terms):
-                    break
+            asked = _Asked(tuple(bases), query, flt, known, limit, mode, known_at)
+            return await self._best(reading, asked)
+
+    async def _best(self, reading: Any, asked: "_Asked") -> list[KeywordHit]:
+        every, known, versions = asked.query.terms, asked.known, asked.flt.versions
+        bringing = every if asked.mode == "legacy" else rarest(every, known)
+        if versions is not None and len(bringing) < len(every):
+            more = rarest(every, known.part(len(versions)))
+            found, whole = await self._look(reading, asked, more)
+            if whole and (len(found) >= asked.limit or len(more) == len(every)):
+                return found
+        hits: list[KeywordHit] = []
+        for terms in (bringing, every):
+            found, _ = await self._look(reading, asked, terms)
+            # a part of the passages may lack what was found
+            first = hits if known.bound(terms) else []
+            known_ids = {hit.point_id for hit in first}
+            hits = [*first, *(hit for hit in found if hit.point_id not in known_ids)][: asked.limit]
+            if len(hits) >= asked.limit or len(terms) == len(every):
+                break
         return hits
+
+    async def _look(
+        self, reading: Any, asked: "_Asked", terms: list[str]
+    ) -> tuple[list[KeywordHit], bool]:
+        """What `terms` bring, best first; and whether all that they bring was read."""
+        most = asked.known.bound(terms)
+        found, whole = list[KeywordHit](), True
+        async for row in self._sql.search_keywords(reading, **asked.parameters(terms), most=most):
+            hit = KeywordHit(row["point_id"], row["version_id"], row["chunk_id"], row["score"])
+            found.append(hit)
+            whole = most is None or row["matched"] < most
+        return found, whole
 
     @asynccontextmanager
     async def _reading(self, connection: Any) -> AsyncIterator[Any]:
@@ -148,7 +194,9 @@ class KeywordIndex:
         passages = await self._sql.count_passages(connection, **_named(bases))
         known = Statistics(passages)
         if passages > SMALL:
-            known = Statistics(passages, await self._frequent(connection, passages, bases))
+            frequent = await self._frequent(connection, passages, bases)
+            versions = await self._sql.count_versions(connection, **_named(bases))
+            known = Statistics(passages, frequent, versions)
             self._known.pop(key, None)
             self._known[key] = (self._clock(), known)
             while len(self._known) > _KEPT:

@@ -38,7 +38,7 @@ matching AS MATERIALIZED (
   LIMIT :most::bigint
 ),
 corpus AS MATERIALIZED (
-  SELECT greatest(:passages::float8, count(*)) AS passages,
+  SELECT count(*) AS matched, greatest(:passages::float8, count(*)) AS passages,
          greatest(avg(term_count), 1)::float8 AS mean
   FROM matching
 ),
@@ -72,7 +72,7 @@ scored AS (
   FROM by_word
   GROUP BY point_id
 )
-SELECT point_id, m.version_id, m.chunk_id, s.score
+SELECT point_id, m.version_id, m.chunk_id, s.score, (SELECT matched FROM corpus) AS matched
 FROM scored s JOIN matching m USING (point_id)
 ORDER BY s.complete AND :complete_first DESC, s.score DESC, point_id
 LIMIT :limit;
@@ -80,6 +80,12 @@ LIMIT :limit;
 -- name: count_passages$
 -- Size of all bases together.
 SELECT count(*) FROM read.chunk
+ WHERE project = ANY (:projects::text[]) AND generation = ANY (:generations::int[])
+   AND project || ' ' || generation = ANY (:bases::text[]);
+
+-- name: count_versions$
+-- How many versions the passages of all bases belong to.
+SELECT count(DISTINCT version_id) FROM read.chunk
  WHERE project = ANY (:projects::text[]) AND generation = ANY (:generations::int[])
    AND project || ' ' || generation = ANY (:bases::text[]);
 

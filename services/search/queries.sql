@@ -1,10 +1,18 @@
 -- name: opening
 -- Of each project: the generation that a question reads, its model, and whether vectors are behind
--- the line of a document; with it where the projection is. One snapshot.
+-- the line of a document; with it where the projection is. Of those in `deep` also the versions
+-- that are valid at :moment, at most :limit, by the index validity_instant. One snapshot.
 SELECT p.project, a.generation, g.embedder,
        coalesce((SELECT position FROM log.projection WHERE name = 'read'), 0) AS position,
        EXISTS (SELECT FROM read.line l
-                WHERE l.project = p.project AND l.settled < l.position) AS unsettled
+                WHERE l.project = p.project AND l.settled < l.position) AS unsettled,
+       CASE WHEN p.project = ANY (:deep::text[]) THEN ARRAY(
+         SELECT v.version_id FROM read.validity v
+          WHERE read.span(v.project, v.valid_from, v.valid_until)
+                @> read.instant(p.project, :moment::timestamptz)
+            AND v.project = p.project AND v.valid_from <= :moment
+            AND (v.valid_until IS NULL OR v.valid_until > :moment)
+          LIMIT :limit) END AS valid
   FROM unnest(:projects::text[]) AS p(project)
   LEFT JOIN read.active a USING (project)
   LEFT JOIN read.generation g USING (project, generation);
@@ -83,13 +91,15 @@ SELECT v.version_id FROM read.known v
         OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
  LIMIT :limit;
 
--- name: valid_versions
--- Versions of a project that are valid at an instant, at most :limit; by the index validity_span.
-SELECT v.version_id FROM read.validity v
- WHERE CASE WHEN v.valid_until < v.valid_from THEN 'empty'
-            ELSE tstzrange(v.valid_from, v.valid_until) END @> :moment::timestamptz
-   AND v.project = :project
- LIMIT :limit;
+-- name: count_valid$
+-- How many windows of a project hold at an instant; counted up to a limit.
+SELECT count(*) FROM (
+  SELECT FROM read.validity v
+   WHERE read.span(v.project, v.valid_from, v.valid_until)
+         @> read.instant(:project, :moment::timestamptz)
+     AND v.project = :project AND v.valid_from <= :moment
+     AND (v.valid_until IS NULL OR v.valid_until > :moment)
+   LIMIT :limit) counted;
 
 -- name: windows$
 -- How many windows a project has, the past ones too; counted up to a limit.

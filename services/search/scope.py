@@ -94,19 +94,22 @@ class Scopes:
         Raises:
             Refusal: `embedders-differ`: similarities of different models do not compare.
         """
-        projects = list(request.bases)
-        rows = [r async for r in self._sql.opening(connection, projects=projects)]
-        bases = tuple((r["project"], r["generation"]) for r in rows if r["generation"] is not None)
-        embedders = {r["embedder"] for r in rows if r["generation"] is not None}
-        if len(embedders) > 1:
-            reason = f"these projects have vectors of different models: {', '.join(embedders)}"
-            raise Refusal("embedders-differ", reason, status=409)
+        projects, deep = list(request.bases), list[str]()
+        if not request.include_historical and request.recorded_as_of is None:
+            deep = [p for p in projects if await self._is_deep(connection, p)]
         moment = moment_of(
             request.as_of,
             include_historical=request.include_historical,
             recorded_as_of=request.recorded_as_of,
             now=datetime.now(UTC),
         )
+        which: dict[str, Any] = {"projects": projects, "moment": moment, "deep": deep}
+        rows = [r async for r in self._sql.opening(connection, **which, limit=FEW + 1)]
+        bases = tuple((r["project"], r["generation"]) for r in rows if r["generation"] is not None)
+        embedders = {r["embedder"] for r in rows if r["generation"] is not None}
+        if len(embedders) > 1:
+            reason = f"these projects have vectors of different models: {', '.join(embedders)}"
+            raise Refusal("embedders-differ", reason, status=409)
         scope = Scope(
             bases, "".join(embedders), moment, request.recorded_as_of, rows[0]["position"]
         )
@@ -118,8 +121,11 @@ class Scopes:
                 exact[r["project"]][r["version_id"]] = r["valid"]
         filters: dict[str, VectorFilter] = {}
         sifted: set[str] = set()
+        valid = {r["project"]: r["valid"] for r in rows}
         for project, _ in bases:
-            made = await self._filter(connection, scope, project, exact[project])
+            made = _only(valid[project])
+            if made is None:
+                made = await self._filter(connection, scope, project, exact[project])
             filters[project] = made or VectorFilter(include_historical=True)
             if made is None:
                 sifted.add(project)
@@ -137,23 +143,12 @@ class Scopes:
     ) -> VectorFilter | None:
         """What lets all valid versions pass and no others; None: it would be too long."""
         words = dict(exact)
-        if (
-            scope.known is None
-            and scope.moment is not None
-            and await self._is_deep(connection, project)
-        ):
-            visible = await self._valid(connection, project, scope.moment)
-            if len(visible) <= FEW:
-                return VectorFilter(include_historical=True, versions=frozenset(visible))
         if scope.known is not None:
             which = {"project": project, "limit": FEW + 1, **scope.times}
             others = [r["version_id"] async for r in self._sql.others(connection, **which)]
             if len(others) > FEW:
                 rows = self._sql.known_versions(connection, **which)
-                visible = [r["version_id"] async for r in rows]
-                if len(visible) > FEW:
-                    return None
-                return VectorFilter(include_historical=True, versions=frozenset(visible))
+                return _only([r["version_id"] async for r in rows])
             rows = self._sql.judged(connection, version_ids=others, **scope.times)
             words = {
                 r["version_id"]: r["valid"] async for r in rows if r["valid"] != r["now"]
@@ -164,10 +159,6 @@ class Scopes:
             without=frozenset(v for v, valid in words.items() if not valid),
         )
 
-    async def _valid(self, connection: Any, project: str, moment: datetime) -> list[str]:
-        rows = self._sql.valid_versions(connection, project=project, moment=moment, limit=FEW + 1)
-        return [r["version_id"] async for r in rows]
-
     async def _is_deep(self, connection: Any, project: str) -> bool:
         """Are few of many versions valid? Counted every ten minutes."""
         at, deep = self._deep.get(project, (-KEEP_S, False))
@@ -176,7 +167,15 @@ class Scopes:
         windows = await self._sql.windows(connection, project=project, limit=FEW * DEEP)
         deep = windows >= LEAST
         if deep:
-            valid = len(await self._valid(connection, project, datetime.now(UTC)))
-            deep = valid <= FEW and valid * DEEP <= windows
+            now = {"moment": datetime.now(UTC), "limit": FEW + 1}
+            valid = await self._sql.count_valid(connection, project=project, **now)
+            deep = bool(valid <= FEW and valid * DEEP <= windows)
         self._deep[project] = (self._clock(), deep)
         return deep
+
+
+def _only(versions: list[str] | None) -> VectorFilter | None:
+    """These and no others; None: nobody named any, or they are too many."""
+    if versions is None or len(versions) > FEW:
+        return None
+    return VectorFilter(include_historical=True, versions=frozenset(versions))

@@ -290,6 +290,73 @@ async def test_frequent_words_alone_read_no_more_than_a_bounded_number_of_passag
     assert 300 <= len(found) <= 301
 
 
+async def put_versions(pool: "Pool[Any]", count: int) -> None:
+    """Versions of one passage each, every one with the frequent word."""
+    texts = [
+        f"common {'half' if i % 2 else 'full'} {'single' if i == 7 else ''}" for i in range(count)
+    ]
+    words = [analyse(text, "en") for text in texts]
+    names = [f"v{i}" for i in range(count)]
+    rows = [["en"] * count, [tsvector(w) for w in words], [len(w) for w in words]]
+    points = [point_id(name, name) for name in names]
+    await pool.execute(PUT, "law", 1, [], names, names, *rows, points)
+    await pool.executemany(VALID, [(name, START, None) for name in names])
+    await pool.execute("ANALYZE read.chunk")
+
+
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Did the frequent word bring passages too, look by look?"""
+    taken: list[bool] = []
+    look = KeywordIndex._look
+
+    async def noted(self: KeywordIndex, reading: Any, asked: Any, terms: list[str]) -> Any:
+        taken.append("en:common" in terms)
+        return await look(self, reading, asked, terms)
+
+    monkeypatch.setattr(KeywordIndex, "_look", noted)
+    return taken
+
+
+async def test_of_few_named_versions_every_word_brings_passages_at_once(
+    pool: "Pool[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put_versions(pool, SMALL + 500)
+    taken = looks(monkeypatch)
+    few = VectorFilter(include_historical=True, versions=frozenset({"v7", "v8", "v9"}))
+    assert sorted(await ids(pool, "common single", few)) == ["v7", "v8", "v9"]
+    assert (await ids(pool, "common single", few))[0] == "v7"
+    assert taken == [True, True]
+    taken.clear()
+    assert (await ids(pool, "common single", NOW, limit=1)) == ["v7"]
+    assert taken == [False]  # of all versions the rare one alone
+
+
+async def test_a_score_among_few_named_versions_is_that_of_the_whole_base(
+    pool: "Pool[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put_versions(pool, SMALL + 500)
+    few = VectorFilter(include_historical=True, versions=frozenset({"v7", "v8", "v9"}))
+    at_once = await ask(pool, "common single", few)
+    monkeypatch.setattr(Statistics, "part", lambda self, _: self)  # as if they were all
+    assert await ask(pool, "common single", few) == at_once
+
+
+async def test_named_versions_of_more_passages_than_thought_lose_no_rare_word(
+    pool: "Pool[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put_versions(pool, SMALL + 500)
+    await put(pool, {f"t{i}": "common table" for i in range(400)}, version="large")
+    await put(pool, {"z": "common zebra"}, version="last")
+    await pool.execute("ANALYZE read.chunk")
+    monkeypatch.setattr(keyword_index, "MOST", 300)
+    taken = looks(monkeypatch)
+    both = VectorFilter(include_historical=True, versions=frozenset({"large", "last"}))
+    found = await ids(pool, "common zebra", both, limit=1000)
+    assert found[0] == "z"
+    assert taken == [True, False, True]
+    assert 300 <= len(found) <= 301
+
+
 async def test_a_large_base_is_sampled_once_in_ten_minutes(pool: "Pool[Any]") -> None:
     await put_many(pool, SMALL + 1)
     now = 0.0
@@ -307,7 +374,8 @@ async def test_a_large_base_is_sampled_once_in_ten_minutes(pool: "Pool[Any]") ->
     now = 599.0
     assert await known() is first
     now = 601.0
-    assert (await known()).passages == SMALL + 2
+    later = await known()
+    assert (later.passages, first.versions, later.versions) == (SMALL + 2, 1, 2)
 
 
 async def test_a_growing_small_base_is_counted_anew(pool: "Pool[Any]") -> None:
@@ -323,6 +391,13 @@ def test_the_rarest_terms_bring_passages() -> None:
     assert rarest(["a", "b", "c", "d"], known, 1000) == ["d", "c", "b"]
     assert rarest(["a"], known, 1000) == ["a"]
     assert rarest(["a", "b"], Statistics(SMALL, {"a": 900.0}), 10) == ["a", "b"]
+
+
+def test_part_of_the_versions_holds_a_part_of_the_passages() -> None:
+    known = Statistics(100_000, {"a": 50_000.0}, 1000)
+    assert known.part(10) == Statistics(1000, {"a": 500.0}, 10)
+    assert known.part(2000) == known
+    assert Statistics(5, {}, 0).part(3).passages == 5
 
 
 def test_words_of_one_place_share_it() -> None:

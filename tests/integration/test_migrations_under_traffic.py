@@ -210,9 +210,10 @@ async def test_a_migration_waits_for_who_holds_a_table_and_lets_others_pass(old:
 async def test_indexes_of_a_migration_that_broke_off_are_made_again(old: str) -> None:
     """They are made outside a transaction: a half-made index is no obstacle to the next try."""
     names = [n for n, sql in files() if sql.startswith(CONCURRENTLY)]
-    assert names == ["0013_lookup.sql", "0015_replay.sql"]
+    assert names == ["0013_lookup.sql", "0015_replay.sql", "0019_instant.sql"]
     connection = await asyncpg.connect(old)
     await connection.execute("CREATE INDEX event_type ON log.event (type)")
+    await connection.execute("CREATE INDEX validity_instant ON read.validity (version_id)")
     await connection.close()
     assert set(names) <= set(await migrate(old))
     assert await migrate(old) == []
@@ -221,10 +222,15 @@ async def test_indexes_of_a_migration_that_broke_off_are_made_again(old: str) ->
         "SELECT indexdef FROM pg_indexes WHERE indexname IN ('event_type', 'event_project')"
     )
     valid = await connection.fetchval(
-        "SELECT bool_and(indisvalid) FROM pg_index WHERE indrelid = 'log.event'::regclass"
+        """SELECT bool_and(indisvalid) FROM pg_index
+            WHERE indrelid IN ('log.event'::regclass, 'read.validity'::regclass)"""
+    )
+    span = await connection.fetchval(
+        "SELECT indexdef FROM pg_indexes WHERE indexname = 'validity_instant'"
     )
     await connection.close()
     assert valid
+    assert "USING gist (read.span(" in span
     assert sorted("(" + r["indexdef"].partition(" (")[2] for r in found) == [
         "(project, \"position\")", "(type, \"position\") INCLUDE (project)",
     ]  # fmt: skip

@@ -87,6 +87,8 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "log.linked_step": (),
     "log.redact": ("ingest",),
     "log.redacted": (),
+    "read.instant": ("search",),
+    "read.span": ("search",),
     "read.text_key": ("indexer",),
 }
 

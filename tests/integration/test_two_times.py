@@ -7,7 +7,7 @@ import pytest
 
 from contracts.events import Erased
 from contracts.http import QueryRequest
-from kernel.db import pool
+from kernel.db import pool, queries
 from kernel.errors import Refusal
 from kernel.keyword_index import KeywordIndex
 from kernel.keywords import query_terms
@@ -17,7 +17,7 @@ from kernel.vectors import VectorFilter
 from services.indexer.handlers import on_erased
 from services.search import engine, scope
 from services.search.projection import REVISION, digest
-from tests.integration.lines_world import LEGS, Lines
+from tests.integration.lines_world import LEGS, Lines, one_leg
 
 QUESTION = "maximum fine"
 
@@ -345,3 +345,94 @@ async def test_whether_a_past_is_deep_is_counted_again_after_a_while(
     assert not await named()
     clock[0] = scope.KEEP_S
     assert await named()
+
+
+@pytest.mark.parametrize("leg", LEGS)
+async def test_a_change_between_two_questions_of_a_deep_past_is_seen_by_the_second(
+    world: Lines, leg: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same engine, the same moments, nothing counted anew: only validity changes."""
+    monkeypatch.setattr(scope, "LEAST", 4)
+    first, *_ = [await world.load("act", text(f"{n}"), day(n)) for n in range(6)]
+    asked = one_leg(world, leg)
+
+    async def seen(moment: datetime) -> list[str]:
+        request = QueryRequest.model_validate({"query": QUESTION, "as_of": moment.isoformat()})
+        return [hit.text.splitlines()[-2] for hit in (await asked.query(request)).results]
+
+    half, quarter = day(3) - timedelta(minutes=30), day(3) - timedelta(minutes=15)
+    assert (await seen(half), await seen(quarter)) == ([said("2")], [said("2")])
+    await world.load("act", text("late"), day(3) - timedelta(hours=1))
+    assert (await seen(half), await seen(quarter)) == ([said("late")], [said("late")])
+    await world.back(first, day(3) - timedelta(minutes=20))
+    await world.fold()  # the vectors do not know yet
+    assert (await seen(half), await seen(quarter)) == ([said("late")], [said("0")])
+
+
+MOMENTS = [
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    day(0),
+    day(0) + timedelta(microseconds=1),
+    day(0) + timedelta(seconds=1),
+    day(1),
+    datetime(9999, 12, 30, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),  # infinity, to Postgres
+]
+
+
+async def test_the_index_of_instants_leaves_no_window_out(world: Lines) -> None:
+    """Each window against each instant: what holds by its times is among what the span brings."""
+    missed = await world.log.pool.fetch(
+        """SELECT f, u, m FROM unnest($1::timestamptz[]) f,
+                (SELECT unnest($1::timestamptz[]) UNION ALL SELECT NULL) until(u),
+                unnest($1::timestamptz[]) m
+            WHERE f <= m AND (u IS NULL OR u > m)
+              AND NOT read.span('p', f, u) @> read.instant('p', m)""",
+        MOMENTS,
+    )
+    assert missed == []
+
+
+async def test_the_index_of_instants_keeps_projects_apart(world: Lines) -> None:
+    other = await world.log.pool.fetchval(
+        """SELECT count(*) FROM generate_series(1, 200) one, generate_series(1, 200) two,
+                unnest($1::timestamptz[]) m
+            WHERE one <> two
+              AND read.span('p' || one, '-infinity', NULL) @> read.instant('p' || two, m)""",
+        MOMENTS,
+    )
+    assert other == 0
+
+
+async def test_valid_versions_of_two_projects_of_one_hash_are_told_apart(
+    world: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "LEAST", 4)
+    await world.log.pool.execute(
+        """CREATE OR REPLACE FUNCTION read.instant(project text, at timestamptz) RETURNS bigint
+           LANGUAGE sql IMMUTABLE AS $$ SELECT 5 $$"""
+    )
+    await world.log.pool.execute("REINDEX TABLE read.validity")
+    for project in ("default", "other"):
+        for n in range(6):
+            await world.load("act", text(f"{project} {n}"), day(n), project)
+    for n in range(6):
+        opened = await scope.Scopes().open(
+            world.log.pool,
+            QueryRequest.model_validate({"query": QUESTION, "as_of": day(n).isoformat()}),
+        )
+        assert len(opened.filters["default"].versions or ()) == 1
+
+
+async def test_the_valid_versions_are_read_from_the_index_of_instants(world: Lines) -> None:
+    sql = queries("services.search", "queries").opening.sql
+    async with world.log.pool.acquire() as connection, connection.transaction():
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        await connection.execute("SET LOCAL enable_bitmapscan = off")
+        plan = "\n".join(
+            row[0]
+            for row in await connection.fetch(f"EXPLAIN {sql}", ["default"], day(0), 9, ["default"])
+        )
+    assert "Index Only Scan using validity_instant" in plan
