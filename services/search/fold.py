@@ -357,10 +357,7 @@ class _Folding:
             if said.key not in line or line[said.key] != said.valid_until:
                 self._end(said, entry.at)
         for (version_id, begin), until in line.items():
-            if (version_id, begin) not in self._windows.rows:
-                self._windows.put(
-                    Said(version_id, event.document_id, event.project, begin, until, entry.at)
-                )
+            self._say(Said(version_id, event.document_id, event.project, begin, until, entry.at))
         place = {"document_id": event.document_id, "project": event.project}
         place = self._lines.get(event.document_id, place)
         self._lines[event.document_id] = place | {"position": entry.position}
@@ -372,6 +369,15 @@ class _Folding:
                 theirs = [w for w in event.windows if w.version_id == version_id]
                 held = _held((w.valid_from, w.valid_until) for w in theirs)
                 self._set(version_id, held=held)
+
+    def _say(self, said: Said) -> None:
+        """From now on this window is said, unless it was before."""
+        before = self._windows.rows.get(said.key)
+        if before is not None and before.valid_until == said.valid_until:
+            return
+        if before is not None:
+            self._end(before, said.recorded_from)
+        self._windows.put(said)
 
     def _end(self, said: Said, at: datetime) -> None:
         """From now on this window is not said."""
@@ -452,7 +458,7 @@ class _Folding:
         if returns:
             for window in version["held"]:
                 begin, until = datetime.fromisoformat(window["from"]), window["until"]
-                self._windows.put(Said(*said, begin, until and datetime.fromisoformat(until), at))
+                self._say(Said(*said, begin, until and datetime.fromisoformat(until), at))
             self._release(event.version_id)
         if not self._windows.of_document(event.document_id):
             begin = datetime.fromisoformat(version["valid_from"])
