@@ -69,9 +69,8 @@ class Projection:
         async with self._log.pool.acquire() as connection, connection.transaction():
             after = await self._sql.lock_position(connection)
             batch = await self._log.read(after or 0, self._size)
-            await self._fold(connection, batch)
             if batch:
-                await self._sql.set_position(connection, position=batch[-1].position)
+                await self._fold(connection, batch, position=batch[-1].position)
         if batch:
             self.folded, folded = asyncio.Event(), self.folded
             folded.set()
@@ -92,11 +91,14 @@ class Projection:
             await self._sql.set_position(connection, position=position)
         return position
 
-    async def _fold(self, connection: Any, batch: Sequence[Envelope]) -> None:
-        """Read what the events touch, fold them, write what changed; under the lock."""
-        if entries := await self._entries(batch):
-            known = await self._known(connection, touched(entries))
-            await self._write(connection, fold(known, entries))
+    async def _fold(
+        self, connection: Any, batch: Sequence[Envelope], *, position: int | None = None
+    ) -> None:
+        """Read what the events touch, fold them, write what changed; under the lock. `position`:
+        where the projection is then."""
+        entries = await self._entries(batch)
+        known = await self._known(connection, touched(entries))
+        await self._write(connection, fold(known, entries), position)
 
     async def _entries(self, batch: Sequence[Envelope]) -> list[Entry]:
         """The events that are folded; settings of a project are read from its stream."""
@@ -116,6 +118,8 @@ class Projection:
 
     async def _read_titles(self, events: Sequence[Converted]) -> dict[int, str | None]:
         """By the identity of the event, several at a time."""
+        if not events:
+            return {}
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def title(event: Converted) -> str | None:
@@ -133,30 +137,33 @@ class Projection:
             return None
 
     async def _known(self, connection: Any, ids: Touched) -> Known:
-        known = Known()
         named = {name: sorted(getattr(ids, name)) for name in Touched.__dataclass_fields__}
-        async for kind, row in self._sql.known(connection, **named):
-            if kind == "version":
-                known.versions[row["version_id"]] = row
-            elif kind == "job":
-                known.jobs[row["job_id"]] = row
-            else:
-                said = Said.of(row)
-                known.windows[said.key] = said
+        known, asked = Known(), [self._sql.known] if ids.versions else []
+        if ids.windowed or ids.lines or ids.erased:
+            asked.append(self._sql.known_windows)
+        for ask in asked:
+            async for kind, row in ask(connection, **named):
+                if kind == "version":
+                    known.versions[row["version_id"]] = row
+                elif kind == "job":
+                    known.jobs[row["job_id"]] = row
+                else:
+                    said = Said.of(row)
+                    known.windows[said.key] = said
         return known
 
-    async def _write(self, connection: Any, changes: Changes) -> None:
+    async def _write(self, connection: Any, changes: Changes, position: int | None) -> None:
         if changes.gone:
             versions, begins = zip(*changes.gone, strict=True)
             await self._sql.drop_windows(connection, version_ids=versions, froms=begins)
-        await self._sql.write(
-            connection,
-            versions=changes.versions,
-            jobs=changes.jobs,
-            windows=changes.windows,
-            past=changes.past,
-            lines=changes.lines,
-        )
+        if changes.windows or changes.past or changes.lines:
+            await self._sql.write_windows(
+                connection, windows=changes.windows, past=changes.past, lines=changes.lines
+            )
+        if changes.versions or changes.jobs or position is not None:
+            await self._sql.write(
+                connection, versions=changes.versions, jobs=changes.jobs, position=position
+            )
 
 
 async def digest(pool: "asyncpg.Pool[Any]") -> dict[str, str]:

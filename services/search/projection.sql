@@ -19,15 +19,11 @@ UPDATE log.projection SET revision = :revision WHERE name = 'read';
 SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
 
 -- name: known
--- The rows that a batch touches, as JSON. Each is looked up by an index, for the OFFSET keeps the
--- planner from reading a table from end to end: its statistics are of before the replay, and a plan
--- made for the first batch is the plan of all.
+-- The rows of versions and jobs that a batch touches, as JSON. Each is looked up by an index, for the
+-- OFFSET keeps the planner from reading a table from end to end: its statistics are of before the
+-- replay, and a plan made for the first batch is the plan of all.
 SELECT 'version' AS kind, r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(v) AS row FROM read.version v WHERE v.version_id = i.id OFFSET 0) AS r
-UNION ALL
-SELECT 'version', r.row FROM unnest(:lines::text[]) AS i (id) CROSS JOIN LATERAL (
-  SELECT to_jsonb(v) AS row FROM read.version v
-   WHERE v.document_id = i.id AND v.held IS NOT NULL OFFSET 0) AS r
 UNION ALL
 SELECT 'job', r.row FROM unnest(:jobs::uuid[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(j) AS row FROM read.job j WHERE j.job_id = i.id OFFSET 0) AS r
@@ -35,13 +31,19 @@ UNION ALL
 SELECT 'job', r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT v.job_id FROM read.version v WHERE v.version_id = i.id OFFSET 0) AS own CROSS JOIN LATERAL (
   SELECT to_jsonb(j) AS row FROM read.job j
-   WHERE j.job_id = own.job_id AND j.job_id <> ALL (:jobs::uuid[]) OFFSET 0) AS r
+   WHERE j.job_id = own.job_id AND j.job_id <> ALL (:jobs::uuid[]) OFFSET 0) AS r;
+
+-- name: known_windows
+-- As `known`: windows, the versions whose windows are held, and all attempts at what is erased.
+SELECT 'window' AS kind, r.row FROM unnest(:windowed::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id OFFSET 0) AS r
+UNION ALL
+SELECT 'version', r.row FROM unnest(:lines::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(v) AS row FROM read.version v
+   WHERE v.document_id = i.id AND v.held IS NOT NULL OFFSET 0) AS r
 UNION ALL
 SELECT 'job', r.row FROM unnest(:erased::text[]) AS i (id) CROSS JOIN LATERAL (
-  SELECT to_jsonb(j) AS row FROM read.job j WHERE j.version_id = i.id OFFSET 0) AS r
-UNION ALL
-SELECT 'window', r.row FROM unnest(:windowed::text[]) AS i (id) CROSS JOIN LATERAL (
-  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id OFFSET 0) AS r;
+  SELECT to_jsonb(j) AS row FROM read.job j WHERE j.version_id = i.id OFFSET 0) AS r;
 
 -- name: drop_windows!
 -- Windows that are not said any more.
@@ -51,9 +53,11 @@ DELETE FROM read.validity WHERE ctid = ANY (ARRAY(
      SELECT o.ctid FROM read.validity o WHERE o.version_id = i.v AND o.valid_from = i.f OFFSET 0) AS w));
 
 -- name: write!
--- Whole rows, as the fold has them. `read.line` is not only the log's: what the vectors know of a
--- line is left as it is, and where nothing moved, so is the row, which somebody may be writing to.
-WITH versions AS (
+-- Whole rows, as the fold has them, and the position, if one is given.
+WITH place AS (
+  UPDATE log.projection SET position = :position, updated_at = now()
+   WHERE name = 'read' AND :position::bigint IS NOT NULL
+), versions AS (
   INSERT INTO read.version
     (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
      language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
@@ -77,16 +81,20 @@ WITH versions AS (
     received_at = excluded.received_at, valid_from = excluded.valid_from, job_id = excluded.job_id,
     position = excluded.position, parent = excluded.parent, live = excluded.live,
     pending = excluded.pending, attachments = excluded.attachments, held = excluded.held
-), jobs AS (
-  INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, chunk_count,
-                        error, started_at, updated_at, attempt)
-  SELECT job_id, project, document_id, version_id, name, status, stage, chunk_count, error,
-         started_at, updated_at, attempt
-    FROM jsonb_populate_recordset(NULL::read.job, :jobs::jsonb)
-  ON CONFLICT (job_id) DO UPDATE SET
-    name = excluded.name, status = excluded.status, stage = excluded.stage,
-    chunk_count = excluded.chunk_count, error = excluded.error, updated_at = excluded.updated_at
-), past AS (
+)
+INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, chunk_count,
+                      error, started_at, updated_at, attempt)
+SELECT job_id, project, document_id, version_id, name, status, stage, chunk_count, error,
+       started_at, updated_at, attempt
+  FROM jsonb_populate_recordset(NULL::read.job, :jobs::jsonb)
+ON CONFLICT (job_id) DO UPDATE SET
+  name = excluded.name, status = excluded.status, stage = excluded.stage,
+  chunk_count = excluded.chunk_count, error = excluded.error, updated_at = excluded.updated_at;
+
+-- name: write_windows!
+-- `read.line` is not only the log's: what the vectors know of a line is left as it is, and where
+-- nothing moved, so is the row, which somebody may be writing to.
+WITH past AS (
   INSERT INTO read.validity_past (version_id, document_id, project, valid_from, valid_until,
                                   recorded_from, recorded_until)
   SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, recorded_until

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from kernel.db import pool
 from kernel.log import Log
 from kernel.testing import first, received, to_envelope
 from kernel.testing_wait import eventually
+from services.search import fold
 from services.search.projection import AT_ONCE, Projection, digest
 from tests.made_logs import TEXTS, Step, log_of, logs
 from tests.model.world import empty
@@ -146,6 +148,22 @@ async def test_a_history_folds_to_the_same_one_by_one_and_in_batches(
     db: Any, steps: list[Step]
 ) -> None:
     await same(db, log_of(steps))
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2020, 1, 1, tzinfo=UTC),
+        datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+        datetime(2020, 1, 1, 12, 30, 15, 120000, tzinfo=timezone(timedelta(hours=2))),
+    ],
+    ids=str,
+)
+async def test_held_windows_are_told_as_postgres_tells_them(db: Any, moment: datetime) -> None:
+    """They are compared as text, with those that an earlier release told by a query."""
+    said = await db.fetchval("SELECT jsonb_build_array($1::timestamptz)", moment)
+    assert [fold._told(moment)] == said
+    assert datetime.fromisoformat(said[0]) == moment
 
 
 async def test_a_recorded_log_folds_to_the_same_one_by_one_and_in_batches(db: Any) -> None:
