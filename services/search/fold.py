@@ -91,14 +91,17 @@ class Touched:
 
     versions, jobs: by their ids, and the newest jobs of these versions. erased: versions all of
     whose jobs lose their names. lines: documents whose held versions get other windows.
-    windowed: documents whose windows count.
+    windowed: documents all of whose windows count; a line may be long, so of those that are `shown`
+    it only counts whether they have any, and of versions that are `moved` their own count.
     """
 
-    versions: set[str]
-    jobs: set[str]
-    erased: set[str]
-    lines: set[str]
-    windowed: set[str]
+    versions: set[str] = field(default_factory=set)
+    jobs: set[str] = field(default_factory=set)
+    erased: set[str] = field(default_factory=set)
+    lines: set[str] = field(default_factory=set)
+    windowed: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -125,25 +128,32 @@ class Changes:
 
 def touched(entries: Iterable[Entry]) -> Touched:
     """What has to be known to fold these events."""
-    found = Touched(set(), set(), set(), set(), set())
+    found, left = Touched(), set()
     for entry in entries:
         event = entry.event
         if isinstance(event, Superseded | Reinstated):
             found.lines.add(event.document_id)
-        else:
-            found.versions.add(event.version_id)
-            found.jobs.add(entry.job)
+            continue
+        found.versions.add(event.version_id)
+        found.jobs.add(entry.job)
         if isinstance(event, Erased) and event.reason == "request":
             found.erased.add(event.version_id)
-        if _moves_windows(event):
-            found.windowed.add(event.document_id)
+        if isinstance(event, Indexed):
+            found.shown.add(event.document_id)
+            found.moved.add(event.version_id)
+        elif _may_hide(event):
+            left.add(event.document_id)
+            found.moved.add(event.version_id)
+    # Where some windows may go and others come, it counts which are left.
+    found.windowed.update(found.lines, found.shown & left)
+    found.shown.difference_update(found.windowed)
     return found
 
 
-def _moves_windows(event: Event) -> bool:
+def _may_hide(event: Event) -> bool:
     if isinstance(event, ScanVerdict):
         return event.verdict == "quarantine"
-    return isinstance(event, Indexed | Erased | Superseded | Reinstated)
+    return isinstance(event, Erased)
 
 
 def fold(known: Known, entries: Iterable[Entry]) -> Changes:

@@ -139,7 +139,7 @@ class Projection:
     async def _known(self, connection: Any, ids: Touched) -> Known:
         named = {name: sorted(getattr(ids, name)) for name in Touched.__dataclass_fields__}
         known, asked = Known(), [self._sql.known] if ids.versions else []
-        if ids.windowed or ids.lines or ids.erased:
+        if ids.windowed or ids.moved:
             asked.append(self._sql.known_windows)
         for ask in asked:
             async for kind, row in ask(connection, **named):

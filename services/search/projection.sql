@@ -38,6 +38,12 @@ SELECT 'job', r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL 
 SELECT 'window' AS kind, r.row FROM unnest(:windowed::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id OFFSET 0) AS r
 UNION ALL
+SELECT 'window', r.row FROM unnest(:shown::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id LIMIT 1) AS r
+UNION ALL
+SELECT 'window', r.row FROM unnest(:moved::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.version_id = i.id OFFSET 0) AS r
+UNION ALL
 SELECT 'version', r.row FROM unnest(:lines::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(v) AS row FROM read.version v
    WHERE v.document_id = i.id AND v.held IS NOT NULL OFFSET 0) AS r

@@ -139,6 +139,10 @@ HISTORIES = {
         *BOTH, Step("superseded", line=OTHER), Step("superseded", line=LINE, later=False),
         Step("superseded", line=[(0, 0)], later=False), Step("superseded", line=OTHER),
     ],
+    "the only window of a document goes and another version is shown": [
+        *LIVE, *(step._replace(version=1) for step in LIVE[:2]), Step("erased"),
+        Step("indexed", 1), Step("quarantine", 1), Step("released", 1), Step("indexed", 1),
+    ],
     "what is not folded": [Step("configured"), Step("attachments"), Step("failed")],
 }  # fmt: skip
 

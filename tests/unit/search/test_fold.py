@@ -36,8 +36,15 @@ class Tables:
             id_: row for id_, row in self.known.jobs.items()
             if id_ in ids.jobs | own or row["version_id"] in ids.erased
         }  # fmt: skip
-        said = self.known.windows.items()
-        return Known(versions, jobs, {k: w for k, w in said if w.document_id in ids.windowed})
+        some: dict[str, Said] = {}
+        for said in self.known.windows.values():
+            if said.document_id in ids.shown:
+                some.setdefault(said.document_id, said)
+        windows = {
+            k: w for k, w in self.known.windows.items()
+            if w.document_id in ids.windowed or w.version_id in ids.moved or w in some.values()
+        }  # fmt: skip
+        return Known(versions, jobs, windows)
 
     def write(self, changes: Changes) -> None:
         """As the statements `drop_windows` and `write` do it."""
