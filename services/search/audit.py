@@ -35,8 +35,8 @@ class Folding(Projection):
 
     async def fold(self, connection: Any, envelopes: Sequence[Envelope]) -> None:
         """Fold these events in."""
-        for envelope in envelopes:
-            await self._fold(connection, envelope)
+        for at in range(0, len(envelopes), self._size):
+            await self._fold(connection, envelopes[at : at + self._size])
 
     async def _title(self, event: Converted) -> str | None:
         return await super()._title(event) or self._titles.get(event.version_id)

@@ -18,171 +18,108 @@ UPDATE log.projection SET revision = :revision WHERE name = 'read';
 -- name: position$
 SELECT coalesce(max(position), 0) FROM log.projection WHERE name = 'read';
 
--- name: receive!
--- A version is there, or is tried again after a failure.
-INSERT INTO read.version AS v
-  (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
-   status, stage, supersedes, trusted, received_at, valid_from, job_id, position, parent)
-VALUES (:version_id, :document_id, :source_id, :project, :source_key, :name, :name, :media_type,
-        :size_bytes, 'received', 'converter', :supersedes, :trusted, :at, :valid_from, :job_id, :position,
-        :parent)
-ON CONFLICT (version_id) DO UPDATE SET
-  name = excluded.name, media_type = excluded.media_type, status = 'received', stage = 'converter',
-  supersedes = excluded.supersedes, trusted = excluded.trusted, received_at = excluded.received_at,
-  valid_from = excluded.valid_from, job_id = excluded.job_id, position = excluded.position,
-  parent = excluded.parent, title = excluded.title, source_key = excluded.source_key,
-  pending = NULL, attachments = NULL,
-  error = NULL, verdict = NULL, language = NULL, parser = NULL, converter = NULL, embedder = NULL,
-  parsed_sha256 = NULL, body_sha256 = NULL, meta_sha256 = NULL, chunks_sha256 = NULL,
-  body_bytes = NULL, chunk_count = NULL;
+-- name: known
+-- The rows of versions and jobs that a batch touches, as JSON. Each is looked up by an index, for the
+-- OFFSET keeps the planner from reading a table from end to end: its statistics are of before the
+-- replay, and a plan made for the first batch is the plan of all.
+SELECT 'version' AS kind, r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(v) AS row FROM read.version v WHERE v.version_id = i.id OFFSET 0) AS r
+UNION ALL
+SELECT 'job', r.row FROM unnest(:jobs::uuid[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(j) AS row FROM read.job j WHERE j.job_id = i.id OFFSET 0) AS r
+UNION ALL
+SELECT 'job', r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT v.job_id FROM read.version v WHERE v.version_id = i.id OFFSET 0) AS own CROSS JOIN LATERAL (
+  SELECT to_jsonb(j) AS row FROM read.job j
+   WHERE j.job_id = own.job_id AND j.job_id <> ALL (:jobs::uuid[]) OFFSET 0) AS r;
 
--- name: receive_again$
--- Another attempt at a version that is in the index: it stays as it is until that is indexed.
-UPDATE read.version SET job_id = :job_id, position = :position, status = 'indexed', stage = NULL,
-  error = NULL, pending = '{}', parent = :parent
-WHERE version_id = :version_id AND live RETURNING true;
+-- name: known_windows
+-- As `known`: windows, the versions whose windows are held, and all attempts at what is erased.
+SELECT 'window' AS kind, r.row FROM unnest(:windowed::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id OFFSET 0) AS r
+UNION ALL
+SELECT 'window', r.row FROM unnest(:shown::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id LIMIT 1) AS r
+UNION ALL
+SELECT 'window', r.row FROM unnest(:moved::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.version_id = i.id OFFSET 0) AS r
+UNION ALL
+SELECT 'version', r.row FROM unnest(:lines::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(v) AS row FROM read.version v
+   WHERE v.document_id = i.id AND v.held IS NOT NULL OFFSET 0) AS r
+UNION ALL
+SELECT 'job', r.row FROM unnest(:erased::text[]) AS i (id) CROSS JOIN LATERAL (
+  SELECT to_jsonb(j) AS row FROM read.job j WHERE j.version_id = i.id OFFSET 0) AS r;
 
--- name: start_job!
-INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, started_at,
-                      updated_at, attempt)
-VALUES (:job_id, :project, :document_id, :version_id, :name, 'received', 'converter', :at, :at, :attempt)
-ON CONFLICT (job_id) DO NOTHING;
+-- name: drop_windows!
+-- Windows that are not said any more.
+DELETE FROM read.validity WHERE ctid = ANY (ARRAY(
+  SELECT w.ctid FROM unnest(:version_ids::text[], :froms::timestamptz[]) AS i (v, f)
+   CROSS JOIN LATERAL (
+     SELECT o.ctid FROM read.validity o WHERE o.version_id = i.v AND o.valid_from = i.f OFFSET 0) AS w));
 
--- name: standing^
--- What an event of a job meets: the version, that job, and whether the version's own is cancelled.
-SELECT v.live, v.job_id, v.pending, v.parsed_sha256, v.body_sha256, v.meta_sha256,
-       v.held IS NOT NULL AS held, j.status AS job_status,
-       coalesce(j.error ->> 'code' = 'cancelled', false) AS cancelled,
-       coalesce(own.error ->> 'code' = 'cancelled', false) AS own_cancelled
-  FROM read.version v
-  LEFT JOIN read.job j ON j.job_id = :job_id
-  LEFT JOIN read.job own ON own.job_id = v.job_id
- WHERE v.version_id = :version_id;
-
--- name: update_version!
--- Fold one event of a version: a NULL keeps what is there.
-UPDATE read.version SET
-  status = :status, stage = :stage, position = :position, live = :live, pending = NULL,
-  verdict = coalesce(:verdict, verdict), language = coalesce(:language, language),
-  title = CASE WHEN :erased THEN name ELSE coalesce(:title, title) END,
-  parser = coalesce(:parser, parser),
-  converter = coalesce(:converter, converter), embedder = coalesce(:embedder, embedder),
-  parsed_sha256 = coalesce(:parsed_sha256, parsed_sha256),
-  body_sha256 = coalesce(:body_sha256, body_sha256), meta_sha256 = coalesce(:meta_sha256, meta_sha256),
-  chunks_sha256 = coalesce(:chunks_sha256, chunks_sha256),
-  body_bytes = coalesce(:body_bytes, body_bytes), chunk_count = coalesce(:chunk_count, chunk_count),
-  error = coalesce(:error, error)
-WHERE version_id = :version_id;
-
--- name: forget_names!
--- Words of people leave a version that a person had erased, and its jobs, as they leave the log
--- (log.redacted): a replay, before or after that, comes to the same.
-WITH gone AS (
-  UPDATE read.version SET name = '(erased)', title = '(erased)', source_key = '',
-    attachments = NULL, error = error || '{"reason": "(erased)"}'
-   WHERE version_id = :version_id
+-- name: write!
+-- Whole rows, as the fold has them, and the position, if one is given.
+WITH place AS (
+  UPDATE log.projection SET position = :position, updated_at = now()
+   WHERE name = 'read' AND :position::bigint IS NOT NULL
+), versions AS (
+  INSERT INTO read.version
+    (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
+     language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
+     meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
+     valid_from, job_id, position, parent, live, pending, attachments, held)
+  SELECT
+     version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
+     language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
+     meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
+     valid_from, job_id, position, parent, live, pending, attachments, held
+    FROM jsonb_populate_recordset(NULL::read.version, :versions::jsonb)
+  ON CONFLICT (version_id) DO UPDATE SET
+    source_key = excluded.source_key, name = excluded.name, title = excluded.title,
+    media_type = excluded.media_type, language = excluded.language, status = excluded.status,
+    stage = excluded.stage, verdict = excluded.verdict, parser = excluded.parser,
+    converter = excluded.converter, embedder = excluded.embedder,
+    parsed_sha256 = excluded.parsed_sha256, body_sha256 = excluded.body_sha256,
+    meta_sha256 = excluded.meta_sha256, chunks_sha256 = excluded.chunks_sha256,
+    body_bytes = excluded.body_bytes, chunk_count = excluded.chunk_count, error = excluded.error,
+    supersedes = excluded.supersedes, trusted = excluded.trusted,
+    received_at = excluded.received_at, valid_from = excluded.valid_from, job_id = excluded.job_id,
+    position = excluded.position, parent = excluded.parent, live = excluded.live,
+    pending = excluded.pending, attachments = excluded.attachments, held = excluded.held
 )
-UPDATE read.job SET name = '(erased)', error = error || '{"reason": "(erased)"}'
- WHERE version_id = :version_id;
+INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, chunk_count,
+                      error, started_at, updated_at, attempt)
+SELECT job_id, project, document_id, version_id, name, status, stage, chunk_count, error,
+       started_at, updated_at, attempt
+  FROM jsonb_populate_recordset(NULL::read.job, :jobs::jsonb)
+ON CONFLICT (job_id) DO UPDATE SET
+  name = excluded.name, status = excluded.status, stage = excluded.stage,
+  chunk_count = excluded.chunk_count, error = excluded.error, updated_at = excluded.updated_at;
 
--- name: update_job!
-UPDATE read.job SET status = :status, stage = :stage, updated_at = :at,
-  chunk_count = coalesce(:chunk_count, chunk_count), error = coalesce(:error, error)
-WHERE job_id = :job_id;
-
--- name: update_pending!
--- A further attempt at a version that is in the index came one step on.
-UPDATE read.version SET status = :status, position = :position, pending = :pending,
-  error = coalesce(:error, error)
-WHERE version_id = :version_id;
-
--- name: note_error!
--- A side step failed after the version was indexed: it stays indexed, the error is shown.
-UPDATE read.version SET error = :error, position = :position WHERE version_id = :version_id;
-
--- name: note_attachments!
-UPDATE read.version SET attachments = :attachments, position = :position
-WHERE version_id = :version_id;
-
--- name: first_window!
--- The first version of a document that is indexed is valid from its own date on.
-INSERT INTO read.validity (version_id, document_id, project, valid_from, recorded_from)
-SELECT version_id, document_id, project, valid_from, :at FROM read.version
- WHERE version_id = :version_id
-   AND NOT EXISTS (SELECT FROM read.validity w WHERE w.document_id = :document_id);
-
--- name: hand_over!
--- Another job than the newest, which was cancelled, goes on with the version.
-UPDATE read.version SET job_id = :job_id WHERE version_id = :version_id;
-
--- name: hold_windows!
--- The windows of a version are held back: nobody sees it at any time, and they return with it.
-UPDATE read.version v SET held = coalesce(
-  (SELECT jsonb_agg(jsonb_build_object('from', w.valid_from, 'until', w.valid_until)
-                    ORDER BY w.valid_from)
-     FROM read.validity w WHERE w.version_id = v.version_id), '[]')
- WHERE v.version_id = :version_id;
-
--- name: return_windows!
--- A version is in the index again: its windows are back.
-WITH back AS (
-  INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until, recorded_from)
-  SELECT v.version_id, v.document_id, v.project, (w ->> 'from')::timestamptz,
-         (w ->> 'until')::timestamptz, :at
-    FROM read.version v CROSS JOIN LATERAL jsonb_array_elements(v.held) AS w
-   WHERE v.version_id = :version_id
+-- name: write_windows!
+-- `read.line` is not only the log's: what the vectors know of a line is left as it is, and where
+-- nothing moved, so is the row, which somebody may be writing to.
+WITH past AS (
+  INSERT INTO read.validity_past (version_id, document_id, project, valid_from, valid_until,
+                                  recorded_from, recorded_until)
+  SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, recorded_until
+    FROM jsonb_populate_recordset(NULL::read.validity_past, :past::jsonb)
+  ON CONFLICT (version_id, valid_from, recorded_from)
+  DO UPDATE SET valid_until = excluded.valid_until, recorded_until = excluded.recorded_until
+), lines AS (
+  INSERT INTO read.line AS l (document_id, project, position)
+  SELECT document_id, project, position
+    FROM jsonb_populate_recordset(NULL::read.line, :lines::jsonb) AS n
+   WHERE NOT EXISTS (
+     SELECT FROM read.line o WHERE o.document_id = n.document_id AND o.position >= n.position OFFSET 0)
+  ON CONFLICT (document_id) DO UPDATE SET position = greatest(l.position, excluded.position)
 )
-UPDATE read.version SET held = NULL WHERE version_id = :version_id;
-
--- name: drop_held!
-UPDATE read.version SET held = NULL WHERE version_id = :version_id;
-
--- name: end_version_windows!
--- From now on no window of the version is said.
-WITH gone AS (
-  DELETE FROM read.validity WHERE version_id = :version_id RETURNING *
-)
-INSERT INTO read.validity_past
-SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, :at
-  FROM gone WHERE recorded_from < :at
-ON CONFLICT (version_id, valid_from, recorded_from)
-DO UPDATE SET valid_until = excluded.valid_until, recorded_until = excluded.recorded_until;
-
--- name: rewrite_held!
--- The held windows of a document's versions, as its new line has them.
-UPDATE read.version v SET held = coalesce(
-  (SELECT jsonb_agg(jsonb_build_object('from', w.f, 'until', w.u) ORDER BY w.f)
-     FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
-    WHERE w.v = v.version_id), '[]')
- WHERE v.document_id = :document_id AND v.held IS NOT NULL;
-
--- name: end_windows!
--- Windows of a document that its new line does not have, or that are held, are not said any more.
-WITH gone AS (
-  DELETE FROM read.validity o WHERE o.document_id = :document_id AND NOT EXISTS (
-    SELECT FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
-     WHERE w.v = o.version_id AND w.f = o.valid_from AND w.u IS NOT DISTINCT FROM o.valid_until
-       AND NOT EXISTS (SELECT FROM read.version h WHERE h.version_id = w.v AND h.held IS NOT NULL))
-  RETURNING *
-)
-INSERT INTO read.validity_past
-SELECT version_id, document_id, project, valid_from, valid_until, recorded_from, :at
-  FROM gone WHERE recorded_from < :at
-ON CONFLICT (version_id, valid_from, recorded_from)
-DO UPDATE SET valid_until = excluded.valid_until, recorded_until = excluded.recorded_until;
-
--- name: add_windows!
--- Windows of the new line that were not said before, but for those that are held.
 INSERT INTO read.validity (version_id, document_id, project, valid_from, valid_until, recorded_from)
-SELECT v, :document_id, :project, f, u, :at
-  FROM unnest(:version_ids::text[], :froms::timestamptz[], :untils::timestamptz[]) AS w(v, f, u)
- WHERE NOT EXISTS (SELECT FROM read.validity o WHERE o.version_id = w.v AND o.valid_from = w.f)
-   AND NOT EXISTS (SELECT FROM read.version h WHERE h.version_id = w.v AND h.held IS NOT NULL);
-
--- name: move_line!
--- The vectors of the document are behind its line until the indexer says that they are not.
-INSERT INTO read.line AS l (document_id, project, position) VALUES (:document_id, :project, :position)
-ON CONFLICT (document_id) DO UPDATE SET position = greatest(l.position, excluded.position);
+SELECT version_id, document_id, project, valid_from, valid_until, recorded_from
+  FROM jsonb_populate_recordset(NULL::read.validity, :windows::jsonb)
+ON CONFLICT (version_id, valid_from)
+DO UPDATE SET valid_until = excluded.valid_until, recorded_from = excluded.recorded_from;
 
 -- name: clear_versions!
 -- Not TRUNCATE: the role has no right to it, and it would shut readers out. `read.line` stays: what
