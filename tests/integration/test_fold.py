@@ -143,6 +143,10 @@ HISTORIES = {
         *LIVE, *(step._replace(version=1) for step in LIVE[:2]), Step("erased"),
         Step("indexed", 1), Step("quarantine", 1), Step("released", 1), Step("indexed", 1),
     ],
+    "one of two windows goes and a third version is in the index, in one batch": [
+        *BOTH, Step("received", 2), Step("converted", 2),
+        Step("erased"), Step("indexed", 2), Step("configured"),
+    ],
     "what is not folded": [Step("configured"), Step("attachments"), Step("failed")],
 }  # fmt: skip
 
