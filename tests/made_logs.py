@@ -44,7 +44,7 @@ VERSIONS = [
         f"{name}-{n}.md", document_id=name * 32, source_key=f"/{name}.md", valid_from=DAYS[n],
         parent="f" * 32 if n else None, trusted=name == "d",
     )
-    for name in "de" for n in (0, 1)
+    for name, n in (("d", 0), ("d", 1), ("d", 2), ("e", 0), ("e", 1))
 ]  # fmt: skip
 Line = Sequence[tuple[int, int]]
 """(day, version of the document)"""
@@ -62,7 +62,7 @@ class Step(NamedTuple):
     line: Line = ()
 
 
-_lines = st.dictionaries(st.integers(0, 2), st.integers(0, 1), max_size=3).map(
+_lines = st.dictionaries(st.integers(0, 2), st.integers(0, 2), max_size=3).map(
     lambda days: sorted(days.items())
 )
 _kinds = st.sampled_from(
@@ -74,7 +74,7 @@ _kinds = st.sampled_from(
     ]
 )  # fmt: skip
 _steps = st.builds(
-    Step, _kinds, st.integers(0, 3), st.integers(0, 2), st.integers(0, 1), st.booleans(), _lines
+    Step, _kinds, st.integers(0, 4), st.integers(0, 2), st.integers(0, 1), st.booleans(), _lines
 )
 
 
@@ -82,7 +82,7 @@ _steps = st.builds(
 def logs(draw: st.DrawFn, most: int = 40) -> list[Envelope]:
     """A log: the receipts of some versions, then anything."""
     size = draw(st.integers(0, most))  # lists alone are short
-    begun = [Step("received", n) for n in range(draw(st.integers(1, 4)))]
+    begun = [Step("received", n) for n in range(draw(st.integers(1, 5)))]
     return log_of(begun + draw(st.lists(_steps, min_size=size, max_size=size)))
 
 
@@ -103,7 +103,7 @@ def windows(receipt: Event, line: Line) -> tuple[Window, ...]:
     ids = [v.version_id for v in VERSIONS if v.document_id == receipt.document_id]
     ends = [*(DAYS[day] for day, _ in line[1:]), None]
     return tuple(
-        Window(version_id=ids[n], valid_from=DAYS[day], valid_until=until)
+        Window(version_id=ids[n % len(ids)], valid_from=DAYS[day], valid_until=until)
         for (day, n), until in zip(line, ends, strict=False)
     )
 

@@ -34,12 +34,14 @@ SELECT 'job', r.row FROM unnest(:versions::text[]) AS i (id) CROSS JOIN LATERAL 
    WHERE j.job_id = own.job_id AND j.job_id <> ALL (:jobs::uuid[]) OFFSET 0) AS r;
 
 -- name: known_windows
--- As `known`: windows, the versions whose windows are held, and all attempts at what is erased.
+-- As `known`: windows, the versions whose windows are held, and all attempts at what is erased. No
+-- LIMIT 1: where a document has no window, that reads the whole table in the hope of one.
 SELECT 'window' AS kind, r.row FROM unnest(:windowed::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id OFFSET 0) AS r
 UNION ALL
 SELECT 'window', r.row FROM unnest(:shown::text[]) AS i (id) CROSS JOIN LATERAL (
-  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.document_id = i.id LIMIT 1) AS r
+  SELECT min(w.ctid) AS at FROM read.validity w WHERE w.document_id = i.id) AS one CROSS JOIN LATERAL (
+  SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.ctid = one.at OFFSET 0) AS r
 UNION ALL
 SELECT 'window', r.row FROM unnest(:moved::text[]) AS i (id) CROSS JOIN LATERAL (
   SELECT to_jsonb(w) AS row FROM read.validity w WHERE w.version_id = i.id OFFSET 0) AS r

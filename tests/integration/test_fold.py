@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 
 from contracts.artifacts import BodyMeta
 from contracts.envelope import Envelope
-from contracts.events import Converted
+from contracts.events import Converted, Indexed
 from kernel.db import pool
 from kernel.log import Log
 from kernel.testing import first, received, to_envelope
@@ -143,6 +143,10 @@ HISTORIES = {
         *LIVE, *(step._replace(version=1) for step in LIVE[:2]), Step("erased"),
         Step("indexed", 1), Step("quarantine", 1), Step("released", 1), Step("indexed", 1),
     ],
+    "one of two windows goes and a third version is in the index, in one batch": [
+        *BOTH, Step("received", 2), Step("converted", 2),
+        Step("erased"), Step("indexed", 2), Step("configured"),
+    ],
     "what is not folded": [Step("configured"), Step("attachments"), Step("failed")],
 }  # fmt: skip
 
@@ -174,13 +178,18 @@ async def test_a_recorded_log_folds_to_the_same_one_by_one_and_in_batches(db: An
     await same(db, BEFORE.events(), await BEFORE.blobs())
 
 
-def lives(documents: int) -> list[Envelope]:
-    """Versions that were received and converted, one after the other."""
+def lives(documents: int, *, indexed: bool = False) -> list[Envelope]:
+    """Versions that were received, converted and perhaps indexed, one after the other."""
     log: list[Envelope] = []
     for n in range(documents):
         receipt, job = received(f"{n}.md"), UUID(int=n)
         text: Any = {"body_sha256": TEXTS[0], "meta_sha256": f"{n:064x}", "body_bytes": 1}
-        for event in (receipt, Converted(**receipt.ids, **text, converter="c", language="en")):
+        converted = Converted(**receipt.ids, **text, converter="c", language="en")
+        done = Indexed(
+            **receipt.ids, body_sha256=TEXTS[0], chunks_sha256=TEXTS[0], chunk_count=1,
+            embedder="e", embedded=1, reused=0,
+        )  # fmt: skip
+        for event in (receipt, converted, *([done] if indexed else [])):
             at = len(log) + 1
             envelope = to_envelope(first(event), position=at, version=at)
             log.append(envelope.model_copy(update={"correlation_id": job}))
@@ -282,3 +291,19 @@ async def test_a_line_that_does_not_move_is_not_written(db: Any) -> None:
         await projection.replay()  # does not wait
     after = await db.fetchrow("SELECT settled, position FROM read.line")
     assert tuple(after) == (1, 2)
+
+
+async def test_no_batch_reads_a_table_from_end_to_end(db: Any) -> None:
+    """Statistics are none yet, and a plan that was made for the first batch is the plan of all."""
+    log = lives(400, indexed=True)
+    await put(db, log)
+    projection = of_size(60, db)
+    async with db.acquire() as connection, connection.transaction():
+        for at in range(0, len(log), 60):
+            await projection._fold(connection, log[at : at + 60])
+        scans = await connection.fetch(
+            "SELECT relname, seq_scan FROM pg_stat_xact_user_tables"
+            " WHERE schemaname = 'read' AND idx_scan > 0"
+        )
+    assert {r["relname"] for r in scans} >= {"version", "job", "validity"}
+    assert {r["relname"]: r["seq_scan"] for r in scans if r["seq_scan"]} == {}
