@@ -223,9 +223,18 @@ def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) 
     size = len(view.text)
     for number, places in signs.items():
         rule, expression = ruleset.expressions[number]
-        for low, high in around(places, size, rule.around):
+        anchored = _marked(view.text, places, rule.marks) if rule.marks else places
+        for low, high in around(anchored, size, rule.around):
             for match in expression.finditer(view.text, low, high):
                 yield Hit(rule, rule.severity, *view.span(*match.span()))
+
+
+def _marked(text: str, places: Sequence[Place], marks: frozenset[str]) -> list[Place]:
+    """The places with a mark right before them, or with some blanks in between."""
+    return [p for p in places if not marks.isdisjoint(text[max(0, p[0] - _MARKED) : p[0]])]
+
+
+_MARKED = 3  # characters before an anchor that its mark is among
 
 
 def _squeezed(text: str, ruleset: Ruleset) -> list[tuple[Rule, int, int]]:
