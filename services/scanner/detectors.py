@@ -285,7 +285,10 @@ def stuffed_words(text: str) -> Iterator[Span]:
     # Cheap, and most texts have no longer word nearly so often, whatever marks stand at it.
     tokens = sample.split()
     least = max(10, len(tokens) // 52)
-    often = (w for w, n in Counter(tokens).items() if n >= least and len(w) >= 5)
+    counts = Counter([word for word in tokens if len(word) >= 5])
+    if max(counts.values(), default=0) < least:
+        return
+    often = (word for word, count in counts.items() if count >= least)
     if not any(sample.count(word.strip(_AT_WORDS)) >= _OFTEN for word in often):
         return
     words = re.findall(rf"{LETTER}{{5,}}", sample)

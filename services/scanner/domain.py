@@ -172,6 +172,8 @@ _SPOKEN = {"override", "role-play", "tool-bait", "exfiltration"}
 def _judge(
     hits: Sequence[Hit], text: str, hidden: Sequence[HiddenText], ruleset: Ruleset
 ) -> ScanResult:
+    if not hits:
+        return ScanResult("clean", 0.0, ())
     score = _score(hits, ruleset.scoring)
     severities = {h.severity for h in hits if h.rule.kind != "spam"}
     verdict: Verdict = "clean"

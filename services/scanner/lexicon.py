@@ -6,6 +6,7 @@ where one of its first words stands within reach of one of its anchors.
 """
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,7 +164,8 @@ class Lexicon(Generic[P]):
 
         plain = parted(text)
         words = plain.split()
-        codes = np.fromiter(self._coded(words), np.int64, len(words))
+        # Through an array, since numpy asks each number of a list what it is.
+        codes = np.frombuffer(array("q", self._coded(words)), np.int64)
         starts = _starts(plain)
         signs = self._signs.bare(text)
         signals: dict[str, list[tuple[int, int]]] = {}
@@ -262,33 +264,35 @@ class _Kinds:
         for number, kind in enumerate(self._kinds):
             for word in kind.words:
                 meant.setdefault(word, []).append(number)
+        free = [number for number, kind in enumerate(self._kinds) if None in kind.followers]
         self._belong = self._relation(lambda kind: kind.tries, meant)
-        self._follow = self._relation(lambda kind: kind.followers, meant)
-        self._free = np.array([None in kind.followers for kind in self._kinds])
+        self._follow = self._relation(lambda kind: kind.followers, meant, free)
 
     def _relation(
-        self, related: Callable[[_Kind], Iterable[str | None]], meant: Mapping[str, list[int]]
+        self,
+        related: Callable[[_Kind], Iterable[str | None]],
+        meant: Mapping[str, list[int]],
+        free: Collection[int] = (),
     ) -> "_Relation":
-        """Each kind with all kinds of words that are one of its related entries."""
+        """Each kind with the kinds that its related entries are words of; a `free` one with any."""
         rows = {
             number: {other for word in related(kind) if word for other in meant[word]}
             for number, kind in enumerate(self._kinds)
         }
-        return _Relation(len(self._kinds), {number: row for number, row in rows.items() if row})
+        pairs = {number: row for number, row in rows.items() if row}
+        return _Relation(len(self._kinds), pairs, free)
 
     def of(self, number: int) -> _Kind:
         """The kind of that number."""
         return self._kinds[number]
 
-    def belong(self, anchors: "Numbers", openings: "Numbers") -> "NDArray[np.bool_]":
-        """Of each anchor and the opening beside it: is there a phrase that has both?"""
-        return self._belong.holds(anchors, openings)
+    def belong(self, anchors: "Numbers", openings: "Numbers") -> "Numbers":
+        """Of the anchors with an opening beside each: where is there a phrase that has both?"""
+        return self._belong.held(anchors, openings)
 
-    def go_on(self, openings: "Numbers", followers: "Numbers") -> "NDArray[np.bool_]":
-        """Of each opening and the word behind it: is there a phrase that has both?"""
-        free = self._free[openings] | (followers == _ANY)
-        go_on: NDArray[np.bool_] = free | self._follow.holds(openings, followers)
-        return go_on
+    def go_on(self, openings: "Numbers", followers: "Numbers") -> "Numbers":
+        """Of the openings with a word behind each: where is there a phrase that has both?"""
+        return self._follow.held(openings, followers)
 
     def keys(self, anchors: "Numbers", openings: "Numbers", followers: "Numbers") -> "Numbers":
         """One number for each anchor, opening and word behind the opening."""
@@ -336,27 +340,38 @@ class _Kinds:
 
 
 class _Relation:
-    """Which numbers below `size` belong to which, as bits."""
+    """Which numbers below `size` belong to which, as bits.
 
-    def __init__(self, size: int, pairs: Mapping[int, Collection[int]]) -> None:
+    All belong to the `free` ones, and `_ANY` belongs to all.
+    """
+
+    def __init__(
+        self, size: int, pairs: Mapping[int, Collection[int]], free: Collection[int] = ()
+    ) -> None:
         import numpy as np
 
         columns = sorted(set().union(*pairs.values()))
-        width = len(columns) + 1
-        self._column = np.zeros(size, np.int64)
-        self._column[columns] = np.arange(1, width)
-        self._row = np.zeros(size, np.int64)
-        self._row[[*pairs]] = np.arange(1, len(pairs) + 1) * width
-        table = np.zeros(width * (len(pairs) + 1), np.bool_)
+        width = len(columns) + 2  # one for all others, and one for any
+        self._column = np.zeros(size + 1, np.int64)
+        self._column[columns] = np.arange(1, width - 1)
+        self._column[_ANY] = width - 1
+        row = np.zeros(size, np.int64)
+        row[[*pairs]] = np.arange(1, len(pairs) + 1)
+        row[[*free]] = len(pairs) + 1
+        table = np.zeros((len(pairs) + 2, width), np.bool_)
         for number, others in pairs.items():
-            table[self._row[number] + self._column[[*others]]] = True
+            table[row[number], self._column[[*others]]] = True
+        table[-1] = True
+        table[:, -1] = True
+        self._row = row * width
         self._bits = np.packbits(table, bitorder="little")
+        self._masks = 1 << np.arange(8, dtype=np.uint8)
 
-    def holds(self, left: "Numbers", right: "Numbers") -> "NDArray[np.bool_]":
-        """Of each number and the one beside it: does the second belong to the first?"""
+    def held(self, left: "Numbers", right: "Numbers") -> "Numbers":
+        """Where, among pairs, the second number belongs to the first."""
         place = self._row[left] + self._column[right]
-        holds: NDArray[np.bool_] = (self._bits[place >> 3] >> (place & 7)) & 1 != 0
-        return holds
+        held: Numbers = (self._bits[place >> 3] & self._masks[place & 7]).nonzero()[0]
+        return held
 
 
 def _prefixes(word: str, entries: Collection[str]) -> Iterator[str]:
@@ -471,14 +486,14 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
     This is the inner loop of a scan and written to be fast: what is found is numbers, which cost
     the collection of garbage nothing.
     """
+    anchors = (codes & _ANCHORS).nonzero()[0]
+    openings = (codes & _OPENS).nonzero()[0]
+    if not len(anchors) or not len(openings):
+        return
     kind = codes >> _FLAGS
     tags = (_characters(text) == ord("<")).nonzero()[0] if "<" in text else starts[:0]
     after = _followers(kind, starts, tags)
-    openings = (codes & _OPENS).nonzero()[0]
     openings = openings[kinds.go_on(kind[openings], after[openings])]
-    anchors = (codes & _ANCHORS).nonzero()[0]
-    if not len(openings) or not len(anchors):
-        return
     limits = starts[anchors]
     lows = limits - kinds.reach[kind[anchors]]
     if len(tags):
@@ -493,7 +508,7 @@ def _near(text: str, codes: "Numbers", starts: "Numbers", kinds: _Kinds) -> Iter
         part = slice(low, low + _STEP)
         rows, columns = _pairs(firsts[part], counts[part])
         anchor, opening = anchors[part][rows], openings[columns]
-        belong = kinds.belong(kind[anchor], kind[opening]).nonzero()[0]
+        belong = kinds.belong(kind[anchor], kind[opening])
         opening = opening[belong]
         keys = kinds.keys(kind[anchor[belong]], kind[opening], after[opening])
         table = (keys, starts[opening], limits[part][rows[belong]])

@@ -21,7 +21,7 @@ from services.scanner.normalise import (
     traits,
     unescaped,
 )
-from services.scanner.readings import Reading, readings, squeezed
+from services.scanner.readings import Reading, Shape, readings, squeezed
 from services.scanner.ruleset import Phrase, Rule, Ruleset
 
 WINDOW = 32_768
@@ -67,6 +67,8 @@ def all_hits(text: str, ruleset: Ruleset) -> Iterator[Hit]:
     mixed = [*mixed_words(text)] if odd & OTHERS else []
     for rule in ruleset.detectors:
         if rule.detector in MIXED:
+            if not mixed:
+                continue
             found = islice(MIXED[rule.detector](text, mixed), MAX_HITS)
             yield from (Hit(rule, rule.severity, *span) for span in found)
             continue
@@ -160,10 +162,11 @@ def _window_hits(raw: Mapped, ruleset: Ruleset, odd: int) -> Iterator[Hit]:
     look = lexicon.look(view.text)
     yield from _phrases(view, look.phrases, ruleset)
     yield from _expressions(view, look.signs, ruleset)
-    for reading in readings(raw, view, look.signals, lexicon.knows, odd):
+    shape = Shape(view.text)
+    for reading in readings(raw, view, shape, look.signals, lexicon.knows, odd):
         yield from _reading_hits(reading, ruleset)
     orders: dict[str, list[tuple[Rule, int, int]]] = {}  # a flood says the same again and again
-    for word in squeezed(view):
+    for word in squeezed(view, shape):
         if word.text not in orders:
             orders[word.text] = _squeezed(word.text, ruleset)
         for rule, start, end in orders[word.text]:
@@ -220,9 +223,18 @@ def _expressions(view: Mapped, signs: dict[int, list[Place]], ruleset: Ruleset) 
     size = len(view.text)
     for number, places in signs.items():
         rule, expression = ruleset.expressions[number]
-        for low, high in around(places, size, rule.around):
+        anchored = _marked(view.text, places, rule.marks) if rule.marks else places
+        for low, high in around(anchored, size, rule.around):
             for match in expression.finditer(view.text, low, high):
                 yield Hit(rule, rule.severity, *view.span(*match.span()))
+
+
+def _marked(text: str, places: Sequence[Place], marks: frozenset[str]) -> list[Place]:
+    """The places with a mark right before them, or with some blanks in between."""
+    return [p for p in places if not marks.isdisjoint(text[max(0, p[0] - _MARKED) : p[0]])]
+
+
+_MARKED = 3  # characters before an anchor that its mark is among
 
 
 def _squeezed(text: str, ruleset: Ruleset) -> list[tuple[Rule, int, int]]:

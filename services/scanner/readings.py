@@ -125,21 +125,41 @@ _ERASED = re.compile(r"[^\x08\x7f][\x08\x7f]")
 _BIDI_RUN = re.compile(r"(?<=[\u202d\u202e])[^\u202a-\u202e\n]{2,400}")
 
 
+class Shape:
+    """A folded text as bytes, one a character, since bytes are searched faster."""
+
+    __slots__ = ("ascii", "letters", "spaced")
+
+    def __init__(self, text: str) -> None:
+        self.ascii = text.encode("ascii", "replace")
+        """What is not ASCII is a question mark."""
+        self.letters = self.ascii.translate(_SHAPE)
+        """`a` for a letter or digit, and for what is not ASCII; a blank for all others."""
+        self.spaced = [*_spaced(text, self.letters)]
+        """Where words are typed with gaps between their letters."""
+
+
 def readings(
-    raw: Mapped, view: Mapped, places: Places, knows: Knows, odd: int = ALL_TRAITS
+    raw: Mapped,
+    view: Mapped,
+    shape: Shape,
+    places: Places,
+    knows: Knows,
+    odd: int = ALL_TRAITS,
 ) -> Iterator[Reading]:
     """Other readings of a text.
 
     Args:
         raw: the text as it is.
         view: its folded copy.
+        shape: that of the copy.
         places: where enciphered words stand in `view`, by the names that `signals()` has.
         odd: what `traits()` the text may have.
         knows: tells words that rules speak of; a place is read only if it hides one.
     """
-    for other in _letters(view, knows):
+    for other in _letters(view, shape, knows):
         yield Reading(other)
-    for other in _marks(view, knows):
+    for other in _marks(view, shape, knows):
         yield Reading(other)
     odd = odd and traits(raw.text)
     for other in _raw_readings(raw, strange=bool(odd & STRANGE)):
@@ -149,7 +169,7 @@ def readings(
     yield from _enciphered(raw, view, places)
 
 
-def _letters(view: Mapped, knows: Knows) -> Iterator[Mapped]:
+def _letters(view: Mapped, shape: Shape, knows: Knows) -> Iterator[Mapped]:
     text = view.text
     if traits(text) & OTHERS:
         few = text.count("e") + text.count("a") < text.count("е") + text.count("а")
@@ -163,7 +183,7 @@ def _letters(view: Mapped, knows: Knows) -> Iterator[Mapped]:
             if any("\u0400" <= c <= "\u052f" for c in part.text):
                 yield part.translate(_TO_CYRILLIC[0])
                 yield part.translate(_TO_CYRILLIC[1])
-    leet = _leet(text)
+    leet = _leet(text, shape)
     for low, high in around(_hiding(text, leet, _FROM_LEET, _LEET_LETTERS, knows), len(text)):
         for table in _FROM_LEET:
             yield view.cut(low, high).translate(table)
@@ -173,12 +193,12 @@ def _starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
     return (match.start() for match in pattern.finditer(text))
 
 
-def _leet(text: str) -> Iterator[int]:
+def _leet(text: str, shape: Shape) -> Iterator[int]:
     """Where a digit or mark may stand for a letter."""
     if "€" in text or "¡" in text:
         return _starts(_LEET, text)
-    shape = text.encode("ascii", "replace").translate(_LEET_SHAPE)
-    hints = (match.start() for match in _LEET_HINT.finditer(shape))
+    marked = shape.ascii.translate(_LEET_SHAPE)
+    hints = (match.start() for match in _LEET_HINT.finditer(marked))
     return (at for at in hints if _LEET.match(text, at))
 
 
@@ -209,23 +229,23 @@ def _word_around(
     return at - (before.end() if before else 0), after.end() if after else at + 1
 
 
-def _marks(view: Mapped, knows: Knows) -> Iterator[Mapped]:
+def _marks(view: Mapped, shape: Shape, knows: Knows) -> Iterator[Mapped]:
     """Without the marks and links that cut words into pieces."""
     text = view.text
-    for low, high in around(_glued(text, knows), len(text)):
+    for low, high in around(_glued(text, shape, knows), len(text)):
         yield view.cut(low, high).replace(_GLUE, "")
     if "](" in text or "][" in text:
         plain = view.replace(_LINK_MARKS, "")
         if len(plain.text) != len(text):
             yield plain
-    for low, high in around((m.span() for m in _spaced(text, _shape(text))), len(text), 0):
+    for low, high in around((m.span() for m in shape.spaced), len(text), 0):
         yield view.cut(low, high).replace(_NARROW_GAP, "")
 
 
-def _glued(text: str, knows: Knows) -> Iterator[Place]:
+def _glued(text: str, shape: Shape, knows: Knows) -> Iterator[Place]:
     says: dict[str, bool] = {}
     done = 0
-    for at in _split(text):
+    for at in _split(text, shape):
         if at < done:
             continue
         start, _ = _word_around(text, at)
@@ -239,14 +259,14 @@ def _glued(text: str, knows: Knows) -> Iterator[Place]:
                 yield whole.span()
 
 
-def _split(text: str) -> list[int]:
+def _split(text: str, shape: Shape) -> list[int]:
     """Where marks cut a word, in ascending order."""
-    shape = text.encode("ascii", "replace").translate(_SPLIT_SHAPE)
+    marked = shape.ascii.translate(_SPLIT_SHAPE)
     hints: list[int] = []
-    at = shape.find(_SPLIT_HINT)
+    at = marked.find(_SPLIT_HINT)
     while at >= 0:
         hints.append(at + 1)
-        at = shape.find(_SPLIT_HINT, at + 1)
+        at = marked.find(_SPLIT_HINT, at + 1)
     if "-\n" in text or "- \n" in text:
         hints += _starts(_LINE_END, text)
     if "''" in text:
@@ -254,30 +274,24 @@ def _split(text: str) -> list[int]:
     return sorted(at for at in hints if _SPLIT.match(text, at))
 
 
-def squeezed(view: Mapped) -> Iterator[Mapped]:
+def squeezed(view: Mapped, shape: Shape) -> Iterator[Mapped]:
     """Words typed with gaps between their letters, or with none between them, without any gap."""
-    shape = _shape(view.text)
-    for match in _spaced(view.text, shape):
+    for match in shape.spaced:
         yield view.cut(*match.span()).replace(_NOT_LETTER, "")
-    at = shape.find(_LONG_WORD)
+    at = shape.letters.find(_LONG_WORD)
     while at >= 0:
         start, end = _word_around(view.text, at, longest=200)
         if end - start >= len(_LONG_WORD):
             yield view.cut(start, end)
-        at = shape.find(_LONG_WORD, max(end, at + 1))
+        at = shape.letters.find(_LONG_WORD, max(end, at + 1))
 
 
-def _shape(text: str) -> bytes:
-    """One byte a character, since bytes are searched faster: what is not ASCII is a letter."""
-    return text.encode("ascii", "replace").translate(_SHAPE)
-
-
-def _spaced(text: str, shape: bytes) -> Iterator[re.Match[str]]:
+def _spaced(text: str, letters: bytes) -> Iterator[re.Match[str]]:
     done = 0
     if match := _SPACED.match(text):
         done = match.end()
         yield match
-    for hint in _ALONE.finditer(shape, done):
+    for hint in _ALONE.finditer(letters, done):
         start = hint.start() + 1
         if start >= done and (match := _SPACED.match(text, start)):
             done = match.end()

@@ -42,7 +42,8 @@ class Rule(BaseModel):
 
     `patterns` are phrases, `regex` reads the folded text within `around` characters of one of its
     `anchors`, `detector` names a function of `detectors.py`; a rule with none of them is raised by
-    the engine.
+    the engine. `marks`: an anchor counts only where one of these is among the three characters
+    before it, if any are named.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +56,7 @@ class Rule(BaseModel):
     patterns: tuple[str, ...] = ()
     regex: str | None = None
     anchors: tuple[str, ...] = ()
+    marks: frozenset[str] = frozenset()
     around: int = 400
     detector: str | None = None
     positive: str

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.scanner.normalise import Mapped, fold, refold, unescaped
-from services.scanner.readings import Reading, readings, squeezed
+from services.scanner.readings import Reading, Shape, readings, squeezed
 from services.scanner.ruleset import default_ruleset
 
 ODD = st.text(
@@ -41,14 +41,15 @@ def read(text: str) -> list[Reading]:
     """All other readings of a text."""
     lexicon = default_ruleset().phrases
     view = unescaped(fold(text))
-    return list(readings(Mapped.of(text), view, lexicon.look(view.text).signals, lexicon.knows))
+    places = lexicon.look(view.text).signals
+    return list(readings(Mapped.of(text), view, Shape(view.text), places, lexicon.knows))
 
 
 @settings(deadline=None)  # the first example waits until the tables are compiled
 @given(ODD)
 def test_every_reading_stays_inside_its_source(text: str) -> None:
     view = unescaped(fold(text))
-    squeezes = squeezed(view)
+    squeezes = squeezed(view, Shape(view.text))
     for other in (*(reading.view for reading in read(text)), *squeezes):
         assert len(other.text) == len(other.origin)
         assert all(0 <= at < len(text) for at in other.origin)
