@@ -32,6 +32,7 @@ from services.search.projects import add_project_list
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 from services.search.stream import add_stream_route
+from services.search.warm import Warmer
 
 QUERY_BYTES = 64 * 1024
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -148,6 +149,10 @@ async def build(env: Env) -> Service:
     return Service(
         "search",
         app=app,
-        background=(projection.run, *((auditor.run,) if rate else ())),
+        background=(
+            projection.run,
+            Warmer(env.pool, embedders).run,
+            *((auditor.run,) if rate else ()),
+        ),
         on_stop=(reranker.aclose,) if reranker else (),
     )

@@ -142,3 +142,8 @@ SELECT * FROM read.job
  WHERE (:project::text IS NULL OR project = :project)
    AND (:before::timestamptz IS NULL OR (started_at, job_id::text) < (:before, :before_id::text))
  ORDER BY started_at DESC, job_id DESC LIMIT :limit;
+
+-- name: models_in_use
+-- The models of the indexes that questions read.
+SELECT DISTINCT g.embedder FROM read.active JOIN read.generation g USING (project, generation)
+ ORDER BY g.embedder;
