@@ -19,7 +19,7 @@ Phase = Literal["starting", "ready", "stopping"]
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
-class ProcessRecord(BaseModel):
+class ProcessRecord(BaseModel, hide_input_in_errors=True):
     """One process, and enough to know it from another one that got its id later."""
 
     name: str
@@ -42,7 +42,7 @@ class ProcessRecord(BaseModel):
         return found if same and alive else None
 
 
-class State(BaseModel):
+class State(BaseModel, hide_input_in_errors=True):
     """The run of one supervisor."""
 
     run_id: str

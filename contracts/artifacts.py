@@ -11,7 +11,7 @@ from contracts.events import HiddenKind, Reading, Sha256
 class Artifact(BaseModel):
     """A blob with a schema; canonical bytes by `to_bytes`, so equal content has one name."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     def to_bytes(self) -> bytes:
         """UTF-8 JSON, fields in declaration order."""

@@ -20,7 +20,7 @@ class CloudEvent(BaseModel, Generic[Data]):
     that it is part of, `causationid` the event that led to it.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     specversion: Literal["1.0"]
     id: UUID

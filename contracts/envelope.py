@@ -16,7 +16,7 @@ class UnknownEvent(ValueError):
 class Envelope(BaseModel):
     """One row of the log. `position` is global, gap-free and equals the JetStream sequence."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     position: int
     stream_id: str

@@ -31,7 +31,7 @@ HiddenKind = Literal[
 class Fact(BaseModel):
     """Something that happened in a project."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
     schema_version: ClassVar[int] = 1
 
     project: Project
@@ -71,7 +71,7 @@ class Event(Fact):
 class Part(BaseModel):
     """A value inside an event."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class DocumentReceived(Event):

@@ -94,7 +94,7 @@ LAST_POSITION = 2**63 - 1
 class Body(BaseModel):
     """A JSON body; unknown request fields are an error, so that a typing mistake is seen."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class QueryRequest(Body):

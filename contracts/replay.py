@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class EventCount(BaseModel):
     """How many events of one type a project has in a range."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     project: str
     type: str
@@ -23,7 +23,7 @@ class EventSummary(BaseModel):
     times are when these two were recorded. `head`: the position of the newest event of the log.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     events: int
     after: int

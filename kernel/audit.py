@@ -50,7 +50,9 @@ AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError, Retry)
 class AuditSettings(BaseSettings):
     """How much the auditor does by itself."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     audit_per_minute: float = Field(
         60, ge=0, description="documents that the auditor compares with the log; 0: none by itself"

@@ -46,7 +46,7 @@ MemberName = Annotated[
 class Member(BaseModel):
     """Length and SHA-256 of a file in a bundle."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     bytes: int = Field(ge=0)
     sha256: Sha256
@@ -55,7 +55,7 @@ class Member(BaseModel):
 class BundleManifest(BaseModel):
     """What a bundle holds. `missing`: blobs that the log names and the store did not have."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     format: Literal["citelog-bundle-1"] = "citelog-bundle-1"
     project: Project

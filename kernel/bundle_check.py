@@ -36,7 +36,7 @@ _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 class Line(BaseModel):
     """An event as `log.jsonl` has it; `data` is JSON as text, times are microseconds since 1970."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     position: int
     stream_id: str

@@ -23,7 +23,7 @@ class ProjectSettings(BaseModel):
     made again. `made`: by a person, not by its first document.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     chunking: Chunking = "heading"
     language_check: bool = True

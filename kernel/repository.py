@@ -36,7 +36,7 @@ _MANIFEST_BYTES = 256 * 1024 * 1024
 class Part(BaseModel):
     """A file of a backup."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     file: str
     bytes: int
@@ -68,7 +68,7 @@ class Manifest(BaseModel):
     no secret, `left_out`: names of those that may.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     format: Literal[1] = 1
     id: str
@@ -89,7 +89,7 @@ class Manifest(BaseModel):
     left_out: tuple[str, ...] = ()
 
 
-class _Sealed(BaseModel):
+class _Sealed(BaseModel, hide_input_in_errors=True):
     """A manifest and the SHA-256 of its JSON, in one file: it is whole or it is not."""
 
     sha256: Sha256

@@ -9,7 +9,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """Environment variables with prefix `KB_`. A process gets those that it needs and no others."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     data: Path = Field(Path("data"), description="folder of everything that is kept")
     postgres_url: str = Field("", description="database of this service's role")

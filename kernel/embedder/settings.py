@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class EmbedderSpec(BaseModel):
     """What makes an embedder the one that it is: another value may give other vectors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     embedder: str = Field(
         default="bundled",
@@ -51,7 +51,9 @@ class EmbedderSpec(BaseModel):
 class EmbedderSettings(EmbedderSpec, BaseSettings):
     """Read once, where a service is put together."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     embedders: dict[str, EmbedderSpec] = Field(
         default_factory=dict,

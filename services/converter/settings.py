@@ -15,7 +15,7 @@ _MIB = 1024 * 1024
 class Limits(BaseModel):
     """What one document may cost. Bytes and seconds."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     wall_seconds: float
     total_seconds: float
@@ -30,7 +30,7 @@ class Limits(BaseModel):
 class ParseOptions(BaseModel):
     """What the child is told with every document."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     max_pages: int = 3000
     max_unpacked_bytes: int = 512 * _MIB
@@ -46,7 +46,9 @@ class ParseOptions(BaseModel):
 class ConverterSettings(BaseSettings):
     """`KB_CONVERTER_…`; a frozen copy of the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_CONVERTER_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     wall_seconds: float = Field(
         default=900, gt=0, description="Longest time in which no page of a document is finished"

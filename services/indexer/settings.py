@@ -7,7 +7,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class IndexerSettings(BaseSettings):
     """Read once, where the service is put together."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_INDEXER_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_INDEXER_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     chunk_tokens: int = Field(
         default=500,

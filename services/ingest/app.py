@@ -40,7 +40,7 @@ TEXT_BYTES = 16 * 1024 * 1024
 class Form(BaseModel):
     """The fields beside the file, as `TextUpload` has them."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     project: Project = "default"
     source: Plain | None = Field(None, max_length=2048)

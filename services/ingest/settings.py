@@ -9,7 +9,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class DropzoneSettings(BaseSettings):
     """`KB_DROPZONE…`."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     dropzone: Path | None = Field(
         None, description="folder whose files are taken in; kb up: DATA/dropzone, else none"

@@ -46,7 +46,7 @@ class Rule(BaseModel):
     before it, if any are named.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     id: str = Field(pattern=r"^[a-z0-9.-]+$")
     kind: Kind
@@ -71,7 +71,7 @@ class Rule(BaseModel):
 class Scoring(BaseModel):
     """Weights and thresholds of the verdict."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     block: float
     quarantine: float

@@ -40,7 +40,9 @@ _MOST_AROUND = 16
 class SecondOpinionSettings(BaseSettings):
     """`KB_SCANNER_SECOND_OPINION…`; the gateway is that of `KB_AI_…`."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_SCANNER_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_SCANNER_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     second_opinion: bool = Field(
         False, description="ask the model of KB_AI_URL about texts that were found clean"
@@ -72,7 +74,7 @@ Part = tuple[Span, ...]
 class Answer(BaseModel):
     """All that the model may say."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     code: str
     instruction: bool

@@ -9,7 +9,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class ScannerSettings(BaseSettings):
     """Read once, where the scanner or `kb scan` is put together."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_SCANNER_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_SCANNER_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     learned: Literal["on", "off"] = Field(
         default="on", description="the learned layer, which sends orders to a model to review"

@@ -33,7 +33,9 @@ Skipped = Literal["loading", "failed", "busy", "late", "away"]
 class RerankerSettings(BaseSettings):
     """Read once, where search is put together."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     reranker: str = Field(
         "", description="folder or hub name such as BAAI/bge-reranker-v2-m3; empty: none"

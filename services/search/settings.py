@@ -9,7 +9,9 @@ from kernel.keywords import Mode
 class SearchSettings(BaseSettings):
     """Read once, where the service is put together."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_SEARCH_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_SEARCH_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     keyword_mode: Mode = Field(
         "or", description="legacy: every word; or: any word; and_or: every word first"

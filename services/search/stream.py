@@ -50,7 +50,7 @@ class Span:
     until: int | None
 
 
-class RangeQuery(BaseModel):
+class RangeQuery(BaseModel, hide_input_in_errors=True):
     """Query of `GET /events/summary`: positions after `after`, up to `until`, of what was recorded
     at or after `recorded_from` and before `recorded_before` (of a bare day: its start, UTC)."""
 

@@ -7,7 +7,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class UiSettings(BaseSettings):
     """Settings of the service ui, prefix `KB_`."""
 
-    model_config = SettingsConfigDict(env_prefix="KB_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     api_key: SecretStr | None = Field(
         default=None,

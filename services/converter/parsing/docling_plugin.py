@@ -55,15 +55,15 @@ _LABELS = {
 _ROW = 24.0
 
 
-class HeuristicLayoutOptions(BaseLayoutOptions):
+class HeuristicLayoutOptions(BaseLayoutOptions, hide_input_in_errors=True):
     kind: ClassVar[str] = "citelog_heuristic_layout"
 
 
-class HeuristicTableOptions(BaseTableStructureOptions):
+class HeuristicTableOptions(BaseTableStructureOptions, hide_input_in_errors=True):
     kind: ClassVar[str] = "citelog_heuristic_table"
 
 
-class BlockCluster(Cluster):
+class BlockCluster(Cluster, hide_input_in_errors=True):
     """A docling cluster that remembers the block it was made of."""
 
     block: Any = None
