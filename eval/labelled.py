@@ -6,8 +6,8 @@ identifier as typed; *cross-lingual* asks in a language in which the base has no
 which does not answer it. The queries are our words: no sentence of the data is copied.
 
 A label is a document, and for long ones headings of it, any of which is right. Labels hold whatever
-the chunker does. The unit of documents and headings is `Target`; `answers` adds the same section in
-the other languages, which is as right, and `halves` splits by a hash of the id.
+the chunker does. `Base.answers` adds the same section in the other languages of its set, which is
+as right (an identifier has no language); `halves` splits by a hash of the id.
 """
 
 import hashlib
@@ -161,40 +161,48 @@ class Base:
     def _parallel(self, target: Target) -> Iterator[Target]:
         """Rows share their ids; the declarations have the same headings in the same order."""
         folder, _, row = target.document.partition(":")
-        if row and "/" in folder:
-            top = folder.partition("/")[0]
-            for name in self.documents:
-                if name.startswith(f"{top}/") and name.endswith(f":{row}"):
-                    if name.partition(":")[2] == row:
-                        yield Target(name)
+        if row:
+            twins = self._twins.get((folder.partition("/")[0], row), ())
+            yield from (Target(name) for name in twins)
         elif folder.startswith("udhr/"):
             own = self.documents[folder].headings
             places = [own.index(h) for label in target.sections for h in own if at(label, h)]
             for name, document in self.documents.items():
                 if name.startswith("udhr/"):
-                    headings = document.headings
-                    yield Target(name, tuple(headings[place] for place in places))
+                    yield Target(name, tuple(document.headings[place] for place in places))
+
+    @cached_property
+    def _twins(self) -> dict[tuple[str, str], list[str]]:
+        """Names of documents by set and id."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for name in self.documents:
+            folder, _, row = name.partition(":")
+            found.setdefault((folder.partition("/")[0], row), []).append(name)
+        return found
 
     def _faults(self, query: Query) -> Iterator[str]:
-        for target in query.targets:
-            document = self.documents.get(target.document)
-            if document is None:
-                yield f"no document {target.document}"
-                return
-            for label in target.sections:
-                if sum(at(label, heading) for heading in document.headings) != 1:
-                    yield f"not one heading {label} in {target.document}"
-            if ":" not in target.document and not target.sections:
-                yield f"{target.document} is long: name its headings"
-        if query.document and self.documents[query.document].lang != query.doc_lang:
-            yield f"{query.document} is not in {query.doc_lang}"
-        if query.kind == "cross-lingual":
-            there = {self.documents[t.document].lang for t in self.answers(query)}
-            if _spoken(query.lang) in map(_spoken, there):
+        wrong = [what for target in query.targets for what in self._unknown(target)]
+        yield from wrong
+        if query.targets and not wrong:
+            if self.documents[query.document].lang != query.doc_lang:
+                yield f"{query.document} is not in {query.doc_lang}"
+            there = {_spoken(self.documents[t.document].lang) for t in self.answers(query)}
+            if query.kind == "cross-lingual" and _spoken(query.lang) in there:
                 yield f"the base has it in {query.lang}"
         for pattern in query.absent:
             if found := re.search(pattern, self._whole, re.I):
                 yield f"{pattern} is there: {found[0]}"
+
+    def _unknown(self, target: Target) -> Iterator[str]:
+        document = self.documents.get(target.document)
+        if document is None:
+            yield f"no document {target.document}"
+            return
+        for label in target.sections:
+            if sum(at(label, heading) for heading in document.headings) != 1:
+                yield f"not one heading {label} in {target.document}"
+        if ":" not in target.document and not target.sections:
+            yield f"{target.document} is long: name its headings"
 
     @cached_property
     def _whole(self) -> str:
