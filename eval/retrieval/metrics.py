@@ -72,8 +72,8 @@ def figure(per_query: Values, *, seed: int = SEED) -> Figure:
     """Mean and 95 % percentile bootstrap over queries. Of differences of two configurations on the
     same queries it is the paired comparison.
 
-    Percentiles, not BCa: that is not defined where all resamples agree, as with a recall of 1. There
-    the interval has no width, and says nothing about queries that are not in the set.
+    Percentiles, not BCa, which is not defined where all resamples agree, as with a recall of 1:
+    there the interval has no width, and says nothing about other queries.
     """
     from scipy.stats import bootstrap
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -38,7 +39,7 @@ def parsed(words: Sequence[str]) -> Config:
     Raises:
         BadConfig: a misspelt name would be ignored, and the default be compared with itself.
     """
-    known = settings()
+    known = _known()
     found = []
     for word in words:
         name, equals, value = word.partition("=")
@@ -46,6 +47,12 @@ def parsed(words: Sequence[str]) -> Config:
             raise BadConfig(f"{word}: not NAME=VALUE with a name of docs/operations.md, Settings")
         found.append((name, value))
     return Config(tuple(found))
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Every name; all of the product is read for them."""
+    return frozenset(settings())
 
 
 def outside(url: str, key: str) -> httpx.AsyncClient:
