@@ -9,6 +9,7 @@ in brackets the 95 % bootstrap interval. Candidate recall: a relevant document i
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -81,7 +82,8 @@ def _set(options: argparse.Namespace) -> RetrievalSet:
 def measured(options: argparse.Namespace) -> Iterator[Result]:
     """One configuration after the other."""
     if options.url:
-        yield asyncio.run(_measure(outside(options.url, options.key), Config(), options, None))
+        config = Config(without="as it runs")
+        yield asyncio.run(_measure(outside(options.url, options.key), config, options, None))
         return
     with TemporaryDirectory(prefix="kb-eval-") as folder:
         first: Loaded | None = None
@@ -147,5 +149,10 @@ def main(given: list[str]) -> None:
         report.write_qrels(options.qrels, options.set)
 
 
+def _ended(*_: object) -> None:
+    raise SystemExit("ended from outside")
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _ended)  # not without stopping the stack
     main(sys.argv[1:])

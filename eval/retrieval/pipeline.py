@@ -88,11 +88,14 @@ async def load(
         jobs[accepted["job_id"]] = document
 
     await asyncio.gather(*(upload(document) for document in documents))
+    indexed = 0
     async for job in _finished(client, list(jobs)):
-        if job["status"] != "indexed":
+        if job["status"] == "indexed":
+            indexed += 1
+        else:
             why = await _why(client, job)
             held.append(HeldBack(jobs[job["job_id"]].id, job["status"], why))
-    if not jobs or len(held) == len(jobs):
+    if not indexed:
         raise Stuck(f"no document came into the index: {held[:3]}")
     held.sort(key=lambda h: (h.status, h.id))
     return Loaded(project, ids, tuple(held), time.perf_counter() - began)

@@ -21,11 +21,13 @@ class Config:
     """Settings that differ from the defaults."""
 
     settings: tuple[tuple[str, str], ...] = ()
+    without: str = "default"
+    """Its name if there are none."""
 
     @property
     def name(self) -> str:
         """As in the head of a table."""
-        return " ".join(f"{name}={value}" for name, value in self.settings) or "default"
+        return " ".join(f"{name}={value}" for name, value in self.settings) or self.without
 
     @property
     def keeps_index(self) -> bool:

@@ -333,6 +333,11 @@ async def test_what_is_held_back_is_counted_with_the_reason() -> None:
     assert found.ids == {f"d-{id_}": id_ for id_ in "abde"}
 
 
+async def test_what_is_held_back_may_be_most_of_it() -> None:
+    found = await loaded(Door(a="refused", b="refused", c="review"))
+    assert [h.id for h in found.held_back] == ["a", "b", "c"]
+
+
 async def test_an_index_without_documents_gives_no_figures() -> None:
     for held in (dict.fromkeys("abcde", "review"), dict.fromkeys("abcde", "refused")):
         with pytest.raises(Stuck, match="no document"):
