@@ -92,15 +92,17 @@ def _losses(found: RetrievalSet, result: Result, *, again: bool) -> Iterator[str
     by_status: dict[str, list[HeldBack]] = defaultdict(list)
     for held in () if again else result.loaded.held_back:
         by_status[held.status].append(held)
+    name, documents, queries = result.config.name, len(found.documents), len(found.relevant)
     for status, them in by_status.items():
         named = "; ".join(f"{h.id}: {h.why}" if h.why else h.id for h in them[:NAMED])
         more = "; …" if len(them) > NAMED else ""
-        yield f"* {result.config.name}: {len(them)} documents not indexed, {status} ({named}{more})"
+        many = f"{len(them)} of {documents}"
+        yield f"* {name}: {many} documents not indexed: {status} ({named}{more})"
     if not again and (lost := unanswerable(found, result.loaded)):
-        yield f"* {result.config.name}: {len(lost)} queries have their answers only in those"
+        yield f"* {name}: {len(lost)} of {queries} queries have their answers only in those"
     if refused := result.answers.refused:
         why = ", ".join(sorted(set(refused.values())))
-        yield f"* {result.config.name}: {len(refused)} queries refused ({why})"
+        yield f"* {name}: {len(refused)} of {queries} queries refused ({why})"
 
 
 def unanswerable(found: RetrievalSet, loaded: Loaded) -> list[str]:

@@ -80,7 +80,7 @@ async def test_a_folder_is_measured_through_the_real_pipeline(
     assert (content["documents"], content["queries"]) == (20, 20)
     (held,) = measured["not_indexed"]
     assert held["id"] == "letters/1" and held["status"] in ("blocked", "review") and held["why"]
-    assert "as it runs: 1 queries have their answers only in those" in told
+    assert "as it runs: 1 of 20 queries have their answers only in those" in told
     assert measured["ranks"]["Letters"] is None
     assert measured["figures"]["candidate recall"]["mean"] == 19 / 20
     assert measured["figures"]["R@1"]["mean"] >= 0.8

@@ -202,6 +202,7 @@ def test_one_index_serves_settings_that_only_search_reads() -> None:
     search = parsed(["KB_SEARCH_KEYWORD_MODE=and_or", "KB_RERANKER_TOP=5"])
     assert search.name == "KB_SEARCH_KEYWORD_MODE=and_or KB_RERANKER_TOP=5"
     assert search.keeps_index and Config().keeps_index
+    assert (Config().name, Config(without="as it runs").name) == ("default", "as it runs")
     assert not parsed(["KB_INDEXER_CHUNK_TOKENS=300"]).keeps_index
     assert not parsed(["KB_RERANKER_TOP=5", "KB_EMBEDDER=hashed"]).keeps_index
 
@@ -386,7 +387,7 @@ def test_the_first_passage_of_a_document_counts() -> None:
 
 
 SET = RetrievalSet(
-    "xy/en", DOCUMENTS, {"q1": "?", "q2": "?", "q3": "?"},
+    "xy/en", tuple(Document(id_, "", "") for id_ in "abcdefgh"), {"q1": "?", "q2": "?", "q3": "?"},
     relevant(q1="a", q2="b", q3="c"), {"queries dropped": 4},
 )  # fmt: skip
 HELD = tuple(HeldBack(id_, "review", "rule") for id_ in "cdefgh")
@@ -407,11 +408,11 @@ def two() -> list[Result]:
 
 def test_a_report_names_all_that_is_lost() -> None:
     told = "\n".join(report.lines(SET, two()))
-    assert "xy/en: 5 documents, 3 queries\n* 4 queries dropped\n" in told
-    assert told.count("6 documents not indexed, review (c: rule; d: rule") == 1
+    assert "xy/en: 8 documents, 3 queries\n* 4 queries dropped\n" in told
+    assert told.count("6 of 8 documents not indexed: review (c: rule; d: rule") == 1
     assert "h: rule" not in told and "; …)" in told
-    assert "* default: 1 queries have their answers only in those" in told
-    assert told.count("1 queries refused (invalid-request)") == 2
+    assert "* default: 1 of 3 queries have their answers only in those" in told
+    assert told.count("1 of 3 queries refused (invalid-request)") == 2
 
 
 def test_two_configurations_stand_side_by_side_with_their_difference() -> None:
