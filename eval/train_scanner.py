@@ -5,8 +5,7 @@ quarters of everything (own texts by group, honest documents by host; BIPIA's te
 among them). The second steps and their thresholds come from the last quarter, each half of it
 judged by what was learned from the other; those that are written are learned from both. It writes
 `model.npz` and `model.json` of `services/scanner/learned`. `--try` prints the figures only; in
-`--cache` the tuned network is kept. About an hour on two cores. `--second` keeps the first step
-that is shipped and learns the second steps anew, in ten minutes on one core.
+`--cache` the tuned network is kept. About an hour on two cores.
 """
 
 import hashlib
@@ -31,7 +30,6 @@ from services.scanner.learned.model import (
     WEIGHTS,
     Model,
     packed,
-    shipped,
     unpacked,
 )
 
@@ -58,9 +56,6 @@ WINDOWS = 80
 
 HELD = 4
 """One part of so many is not seen by the first step."""
-
-LATER = "q"
-"""The writer whose text came after the first step was tuned, which has seen none of it."""
 
 
 def first_step(seen: Material, texts: Sequence[str], cache: Path | None) -> tuple[Model, Vectors]:
@@ -168,37 +163,6 @@ def gate(encoder: Encoder, material: Material) -> Floats:
     return logistic(x, y, weight, GATE_C)[0]
 
 
-def with_later(unseen: Material, material: Material) -> Material:
-    """What the shipped first step did not see: its quarter, and all that was written later."""
-
-    def later(name: str) -> bool:
-        return name.startswith(LATER) and name[1:].isdigit()
-
-    orders = [o for o in unseen.orders if not later(o.group)]
-    near = [d for d in unseen.negatives if not later(d.host)]
-    return replace(
-        unseen,
-        orders=[*orders, *(o for o in material.orders if later(o.group))],
-        negatives=[*near, *(d for d in material.negatives if later(d.host))],
-    )
-
-
-def as_shipped(texts: Sequence[str]) -> tuple[Model, Vectors]:
-    """The first step as it is, and the vectors of `texts` by it."""
-    model = shipped()
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    encoder = Encoder(MEANS, model.adapter)
-    found = [
-        encoder.vectors(encoder.tokens(distinct[low : low + BLOCK])).astype(np.float16)
-        for low in range(0, len(distinct), BLOCK)
-    ]
-    return replace(model, steps={}), Vectors(distinct, np.concatenate(found))
-
-
-BLOCK = 256
-"""Windows that are read together."""
-
-
 def main(arguments: list[str]) -> None:
     """See the module."""
     cache = Path(arguments.pop(arguments.index("--cache") + 1)) if "--cache" in arguments else None
@@ -213,12 +177,8 @@ def main(arguments: list[str]) -> None:
     # The attack in a document whose clean twin was seen would be found by its difference.
     tests = [d for d in tests if d.host not in hosts]
     unseen = part_of(material, 0, HELD)
-    tried_only = [t for d in tests for t in d.texts]
-    if again := "--second" in arguments:
-        unseen = with_later(unseen, material)
-        model, vectors = as_shipped([*unseen.texts(), *tried_only])
-    else:
-        model, vectors = first_step(seen, [*material.texts(), *tried_only], cache)
+    texts = [*material.texts(), *(t for d in tests for t in d.texts)]
+    model, vectors = first_step(seen, texts, cache)
     halves = [half(model, vectors, part_of(unseen, number, 2)) for number in (0, 1)]
     tried = trial(model, vectors, halves, tests)
     thresholds = tried.thresholds()
@@ -230,7 +190,7 @@ def main(arguments: list[str]) -> None:
             name: replace(step, thresholds=thresholds[name])
             for name, step in whole_model.steps.items()
         }
-        looking = model.gate if again else gate(Encoder(MEANS), material)
+        looking = gate(Encoder(MEANS), material)
         write(replace(whole_model, steps=steps, gate=looking), material, known)
     print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
 

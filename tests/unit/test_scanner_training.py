@@ -11,13 +11,11 @@ import pytest
 
 from eval.corpus import EVALDATA
 from eval.scanner import heldout
-from eval.train_scanner import LATER, with_later
 from eval.train_scanner_data import (
     LANGUAGES,
     REQUESTS,
     WRITERS,
     Doc,
-    Material,
     Order,
     in_cyrillic,
     orders,
@@ -154,19 +152,3 @@ def test_long_documents_are_put_together_from_those_of_one_language() -> None:
         assert all(text.startswith(f"{doc.language} ") for text in doc.texts)
         kinds = [text.split()[1] for text in doc.texts]
         assert sum(a != b for a, b in pairwise(kinds)) <= 1
-
-
-def test_what_was_written_later_is_unseen_by_the_shipped_first_step_whatever_its_share() -> None:
-    def order(group: str) -> Order:
-        return Order("en", group, False, ("x",), "own", "forged")
-
-    def near(group: str) -> Doc:
-        return Doc("near", "en", group, 0)
-
-    groups = [f"{writer}{n:04d}" for writer in "ap" + LATER for n in range(8)] + ["queue"]
-    whole = Material([], [*map(order, groups)], [*map(near, groups)], [], [])
-    quarter = Material([], [order("a0001"), order("q0001")], [near("queue")], [], [])
-    unseen = with_later(quarter, whole)
-    later = [f"q{n:04d}" for n in range(8)]
-    assert [o.group for o in unseen.orders] == ["a0001", *later]
-    assert [d.host for d in unseen.negatives] == ["queue", *later]
