@@ -7,7 +7,6 @@ DSN. Each document of a set is one passage. Figures are R@1/R@5; then millisecon
 
 import argparse
 import asyncio
-import json
 import math
 import re
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, get_args
 
 import asyncpg
 
+from eval.retrieval import sets
 from kernel.db import pool
 from kernel.keyword_index import KeywordIndex
 from kernel.keywords import Mode, analyse, query_terms, tsvector
@@ -52,23 +52,16 @@ class Set:
 
 def read(folder: Path, *, title: bool) -> Set:
     """A set in the format of the data's README; ids are the same in all languages of a set."""
-    prefix = f"{folder.parent.name}/{folder.name}:"
-    relevant: dict[str, set[str]] = defaultdict(set)
-    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
-        query, document, _ = line.split("\t")
-        relevant[query].add(f"{prefix}{document}")
+    found, prefix = sets.read(folder), f"{folder.parent.name}/{folder.name}:"
     documents = [
-        (f"{prefix}{d['_id']}", f"{d['title']}\n{d['text']}" if title else d["text"], d["lang"][:2])
-        for d in _rows(folder / "corpus.jsonl")
+        (f"{prefix}{d.id}", f"{d.title}\n{d.text}" if title else d.text, d.lang[:2])
+        for d in found.documents
     ]
     questions = [
-        (q["text"], frozenset(relevant[q["_id"]])) for q in _rows(folder / "queries.jsonl")
+        (text, frozenset(f"{prefix}{id_}" for id_ in found.relevant[query]))
+        for query, text in found.queries.items()
     ]
-    return Set("/".join(folder.parts[-2:]), documents, questions)
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    return Set(found.name, documents, questions)
 
 
 Search = Callable[[str], Any]
@@ -129,10 +122,10 @@ async def run(dsn: str, only: str, *, pooled: bool) -> None:
     database = await pool(dsn)
     index = KeywordIndex(database)
     print(f"{'R@1/R@5 ms':26}{'plain words':20}" + "".join(f"{m:20}" for m in get_args(Mode)))
-    sets = [read(DATA / name / variant, title=title) for name, variant, title in SETS]
-    for found in sets:
+    every = [read(DATA / name / variant, title=title) for name, variant, title in SETS]
+    for found in every:
         await load(database, _project(found, pooled=pooled), found)
-    for found in [found for found in sets if only in found.name]:
+    for found in [found for found in every if only in found.name]:
         project = _project(found, pooled=pooled)
         columns = [await measure(found.questions, plain_bm25(found.documents))]
         for mode in get_args(Mode):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.corpus import EVALDATA
+from eval.retrieval.sets import documents_of
 
 QUERIES = Path(__file__).with_name("data") / "retrieval_queries.jsonl"
 RETRIEVAL = EVALDATA / "retrieval"
@@ -154,9 +155,9 @@ class Base:
     def _rows(self) -> Iterator[Document]:
         for folder in sorted(p for pattern in CORPORA for p in self._root.glob(pattern)):
             name = folder.relative_to(self._root).as_posix()
-            for row in map(json.loads, (folder / "corpus.jsonl").open(encoding="utf-8")):
-                lang = folder.name if "/" in name else row["lang"]
-                yield Document(f"{name}:{row['_id']}", lang, row["title"], row["text"])
+            for row in documents_of(folder):
+                lang = folder.name if "/" in name else row.lang
+                yield Document(f"{name}:{row.id}", lang, row.title, row.text)
 
     def _parallel(self, target: Target) -> Iterator[Target]:
         """Rows share their ids; the declarations have the same headings in the same order."""

@@ -1,8 +1,8 @@
 """A retrieval set: documents, queries, and which documents answer which query.
 
 Format (shared/evaldata/README.md): `corpus.jsonl` and `queries.jsonl` with `_id` and `text`, a
-document also with `title`; `qrels.tsv` with a head line, then query, document, relevance. What is
-relevant above 0 answers; by how much is not read.
+document also with `title` and `lang`; `qrels.tsv` with a head line, then query, document,
+relevance. What is relevant above 0 answers; by how much is not read.
 """
 
 import json
@@ -24,6 +24,7 @@ class Document:
     id: str
     title: str
     text: str
+    lang: str = ""
 
     def markdown(self, *, title: bool) -> str:
         """As it is uploaded. A title is one line, whatever it was."""
@@ -77,7 +78,12 @@ def documents_of(folder: Path) -> tuple[Document, ...]:
     twice = [id_ for id_, n in Counter(str(r["_id"]) for r in rows).items() if n > 1]
     if twice:
         raise BadSet(f"{folder}/corpus.jsonl has {twice[0]} more than once")
-    return tuple(Document(str(r["_id"]), str(r.get("title") or ""), str(r["text"])) for r in rows)
+    return tuple(_document(row) for row in rows)
+
+
+def _document(row: Mapping[str, Any]) -> Document:
+    title, lang = (str(row.get(key) or "") for key in ("title", "lang"))
+    return Document(str(row["_id"]), title, str(row["text"]), lang)
 
 
 def crossed(found: RetrievalSet, other: Path) -> RetrievalSet:
