@@ -12,22 +12,22 @@ from typing import Any
 from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-from pydantic_settings import BaseSettings
 
 from cli.datadir import BUS_USERS, ROLES
 from cli.plan import APART, Stores, groups, plan
+from kernel.settings import Environment
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "operations.md"
 BEGIN, END = "<!-- settings: python -m docs.make_settings -->", "<!-- end of settings -->"
 
 
-def classes() -> Iterator[type[BaseSettings]]:
+def classes() -> Iterator[type[Environment]]:
     """Every settings class of the product, the kernel's first."""
     for folder in ("kernel", "services"):
         for file in sorted((ROOT / folder).rglob("*.py"), key=lambda f: (len(f.parts), f)):
             for node in ast.parse(file.read_text("utf-8")).body:
-                if isinstance(node, ast.ClassDef) and _bases(node) & {"BaseSettings"}:
+                if isinstance(node, ast.ClassDef) and _bases(node) & {"Environment"}:
                     module = file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
                     yield getattr(import_module(module), node.name)
 

@@ -17,7 +17,6 @@ from uuid import UUID, uuid4, uuid5
 import structlog
 from fastapi import FastAPI
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.audit import AuditPage, AuditRequest, Check, Finding
 from contracts.envelope import Envelope
@@ -26,6 +25,7 @@ from kernel.chain import whole
 from kernel.db import UNAVAILABLE, queries
 from kernel.errors import KbError, Retry
 from kernel.log import REACTIONS, Log, Pending
+from kernel.settings import Environment
 from kernel.telemetry import AUDITED, DRIFT
 
 log = structlog.get_logger()
@@ -47,12 +47,8 @@ TAMPERED = "the log about it is not as it was recorded"
 AWAY: tuple[type[BaseException], ...] = (*UNAVAILABLE, OSError, Retry)
 
 
-class AuditSettings(BaseSettings):
+class AuditSettings(Environment):
     """How much the auditor does by itself."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
 
     audit_per_minute: float = Field(
         60, ge=0, description="documents that the auditor compares with the log; 0: none by itself"

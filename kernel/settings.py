@@ -6,12 +6,16 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-class Settings(BaseSettings):
-    """Environment variables with prefix `KB_`. A process gets those that it needs and no others."""
+class Environment(BaseSettings):
+    """Base of all settings. What is refused is not repeated in the error: it may be a password."""
 
     model_config = SettingsConfigDict(
         env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
     )
+
+
+class Settings(Environment):
+    """Environment variables with prefix `KB_`. A process gets those that it needs and no others."""
 
     data: Path = Field(Path("data"), description="folder of everything that is kept")
     postgres_url: str = Field("", description="database of this service's role")

@@ -1,15 +1,15 @@
 """Where the gateway is."""
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from kernel.settings import Environment
 
 
-class AiSettings(BaseSettings):
+class AiSettings(Environment):
     """`KB_AI_…`, for the services that ask a model."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_AI_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_AI_")
 
     url: str = Field(
         "", description="OpenAI-compatible address, as in http://gateway:4000/v1; empty: AI is off"

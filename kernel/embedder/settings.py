@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from kernel.settings import Environment
 
 
 class EmbedderSpec(BaseModel):
@@ -48,12 +50,10 @@ class EmbedderSpec(BaseModel):
     )
 
 
-class EmbedderSettings(EmbedderSpec, BaseSettings):
+class EmbedderSettings(EmbedderSpec, Environment):
     """Read once, where a service is put together."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(extra="ignore")
 
     embedders: dict[str, EmbedderSpec] = Field(
         default_factory=dict,

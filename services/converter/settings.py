@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, DirectoryPath, Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from kernel.language import ACCEPTED
+from kernel.settings import Environment
 
 _MIB = 1024 * 1024
 
@@ -43,12 +44,10 @@ class ParseOptions(BaseModel):
     artifacts: Path | None = None
 
 
-class ConverterSettings(BaseSettings):
+class ConverterSettings(Environment):
     """`KB_CONVERTER_…`; a frozen copy of the environment."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_CONVERTER_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_CONVERTER_")
 
     wall_seconds: float = Field(
         default=900, gt=0, description="Longest time in which no page of a document is finished"

@@ -1,15 +1,15 @@
 """How the indexer cuts."""
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from kernel.settings import Environment
 
 
-class IndexerSettings(BaseSettings):
+class IndexerSettings(Environment):
     """Read once, where the service is put together."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_INDEXER_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_INDEXER_")
 
     chunk_tokens: int = Field(
         default=500,

@@ -3,15 +3,12 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kernel.settings import Environment
 
 
-class DropzoneSettings(BaseSettings):
+class DropzoneSettings(Environment):
     """`KB_DROPZONE…`."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
 
     dropzone: Path | None = Field(
         None, description="folder whose files are taken in; kb up: DATA/dropzone, else none"

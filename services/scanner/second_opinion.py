@@ -16,12 +16,13 @@ from itertools import pairwise
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from contracts.artifacts import HiddenText
 from contracts.events import Finding
 from kernel.ai import AiFailed, Gateway, Message
 from kernel.fence import fence, fence_name
+from kernel.settings import Environment
 from services.scanner.domain import MAX_FINDINGS, ScanResult
 
 log = structlog.get_logger()
@@ -37,12 +38,10 @@ _MOST_AROUND = 16
 """Findings that are looked at: no more parts are shown."""
 
 
-class SecondOpinionSettings(BaseSettings):
+class SecondOpinionSettings(Environment):
     """`KB_SCANNER_SECOND_OPINION…`; the gateway is that of `KB_AI_…`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_SCANNER_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_SCANNER_")
 
     second_opinion: bool = Field(
         False, description="ask the model of KB_AI_URL about texts that were found clean"

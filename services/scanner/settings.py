@@ -3,15 +3,15 @@
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from kernel.settings import Environment
 
 
-class ScannerSettings(BaseSettings):
+class ScannerSettings(Environment):
     """Read once, where the scanner or `kb scan` is put together."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_SCANNER_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_SCANNER_")
 
     learned: Literal["on", "off"] = Field(
         default="on", description="the learned layer, which sends orders to a model to review"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import httpx
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from kernel.embedder.threads import prepare_torch
 from kernel.errors import KbError
+from kernel.settings import Environment
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -30,12 +30,8 @@ Skipped = Literal["loading", "failed", "busy", "late", "away"]
 """Why there are no scores: the model is not ready, broken, taken, too slow, or not reachable."""
 
 
-class RerankerSettings(BaseSettings):
+class RerankerSettings(Environment):
     """Read once, where search is put together."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
 
     reranker: str = Field(
         "", description="folder or hub name such as BAAI/bge-reranker-v2-m3; empty: none"

@@ -1,17 +1,16 @@
 """Settings of search."""
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from kernel.keywords import Mode
+from kernel.settings import Environment
 
 
-class SearchSettings(BaseSettings):
+class SearchSettings(Environment):
     """Read once, where the service is put together."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KB_SEARCH_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="KB_SEARCH_")
 
     keyword_mode: Mode = Field(
         "or", description="legacy: every word; or: any word; and_or: every word first"

@@ -1,15 +1,12 @@
 """What the front door reads from the environment."""
 
 from pydantic import Field, HttpUrl, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kernel.settings import Environment
 
 
-class UiSettings(BaseSettings):
+class UiSettings(Environment):
     """Settings of the service ui, prefix `KB_`."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="KB_", frozen=True, extra="ignore", hide_input_in_errors=True
-    )
 
     api_key: SecretStr | None = Field(
         default=None,
