@@ -9,7 +9,7 @@ import typer
 from cli import show
 from cli.datadir import DataDir
 from cli.output import raw
-from contracts.http import QueryReply
+from contracts.query import QueryReply
 
 DATA = Path("data")
 

@@ -11,16 +11,15 @@ from contracts.generations import GenerationList, RebuildReply
 from contracts.http import (
     DocumentPage,
     DocumentView,
-    Hit,
     JobPage,
     JobView,
     Journal,
     Places,
-    QueryReply,
     Relative,
     ScanNote,
     VersionView,
 )
+from contracts.query import Hit, QueryReply
 
 
 def query(reply: QueryReply, *, projects: bool = False) -> None:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from eval.bench.report import Row
 from kernel.blobs import Blobs
 from kernel.db import pool, queries

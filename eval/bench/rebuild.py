@@ -21,7 +21,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from contracts.artifacts import BodyMeta
 from contracts.events import Chunked, DocumentReceived, Event, ScanVerdict
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from eval.bench.report import Row
 from kernel.blobs import Blobs
 from kernel.db import pool

@@ -5,16 +5,8 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request, Response
 
 from contracts.events import Project
-from contracts.http import (
-    DocumentPage,
-    DocumentView,
-    JobPage,
-    JobView,
-    Journal,
-    QueryReply,
-    QueryRequest,
-    Status,
-)
+from contracts.http import DocumentPage, DocumentView, JobPage, JobView, Journal, Status
+from contracts.query import QueryReply, QueryRequest
 from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.errors import Refusal
 from kernel.models import shared_embedders, shared_vectors

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.http import Hit, QueryReply, QueryRequest
+from contracts.query import Hit, QueryReply, QueryRequest
 from kernel.db import queries
 from kernel.embedder import Embedder, Embedders
 from kernel.embedder.registry import UnknownEmbedder

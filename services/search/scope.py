@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.db import queries
 from kernel.errors import Refusal
 from kernel.keyword_index import Base

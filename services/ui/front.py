@@ -34,13 +34,12 @@ from contracts.http import (
     ProjectGone,
     ProjectList,
     ProjectView,
-    QueryReply,
-    QueryRequest,
     Reviewed,
     ReviewRequest,
     ReviewView,
     TextUpload,
 )
+from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from kernel.errors import Refusal

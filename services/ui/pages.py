@@ -12,16 +12,8 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from contracts.http import (
-    Accepted,
-    DocumentPage,
-    DocumentView,
-    JobView,
-    Journal,
-    QueryReply,
-    QueryRequest,
-    VersionView,
-)
+from contracts.http import Accepted, DocumentPage, DocumentView, JobView, Journal, VersionView
+from contracts.query import QueryReply, QueryRequest
 from kernel.errors import Refusal
 from services.ui import markdown, view
 from services.ui.access import check_origin, check_token

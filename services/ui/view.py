@@ -18,14 +18,13 @@ from contracts.events import EVENTS
 from contracts.http import (
     FINAL,
     DocumentView,
-    Hit,
     JournalEntry,
-    QueryReply,
     ReviewPiece,
     ReviewText,
     ReviewView,
     VersionView,
 )
+from contracts.query import Hit, QueryReply
 from services.ui.markdown import snippet
 from services.ui.strings import Strings
 from services.ui.words import matcher

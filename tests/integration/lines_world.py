@@ -13,7 +13,7 @@ from contracts.events import (
     ScanVerdict,
     Superseded,
 )
-from contracts.http import QueryReply, QueryRequest
+from contracts.query import QueryReply, QueryRequest
 from kernel.keyword_index import KeywordIndex
 from kernel.log import Log
 from kernel.testing import first, received

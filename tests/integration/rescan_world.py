@@ -22,7 +22,7 @@ from contracts.events import (
     ScanPolicy,
     ScanVerdict,
 )
-from contracts.http import QueryReply, QueryRequest
+from contracts.query import QueryReply, QueryRequest
 from kernel.cache import ParseCache
 from kernel.consumer import Consumer, consumers_of
 from kernel.embedder import HashedEmbedder

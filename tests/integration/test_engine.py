@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contracts.events import Superseded, Window
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.db import pool
 from kernel.log import Log
 from kernel.testing import first, received

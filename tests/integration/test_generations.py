@@ -18,7 +18,7 @@ from contracts.events import (
     Window,
 )
 from contracts.generations import Rebuilt
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.consumer import Consumer, bind_handler
 from kernel.db import pool
 from kernel.embedder import Embedders, HashedEmbedder

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from contracts.events import Event, Indexed, Reinstated, Superseded, Window
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.db import pool
 from kernel.errors import Retry
 from kernel.log import Log

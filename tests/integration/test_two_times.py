@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.events import Erased
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.db import pool, queries
 from kernel.errors import Refusal
 from kernel.keyword_index import KeywordIndex

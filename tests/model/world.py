@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 from contracts.artifacts import HiddenText
 from contracts.envelope import Envelope
 from contracts.events import Event, Fact
-from contracts.http import Accepted, QueryRequest, ReviewRequest
+from contracts.http import Accepted, ReviewRequest
+from contracts.query import QueryRequest
 from kernel.cache import ParseCache
 from kernel.chain import verify
 from kernel.consumer import Consumer, consumers_of

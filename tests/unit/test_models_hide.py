@@ -16,7 +16,7 @@ import kernel
 import services
 from contracts.artifacts import BodyMeta
 from contracts.envelope import Envelope
-from contracts.http import QueryRequest
+from contracts.query import QueryRequest
 from kernel.settings import Settings
 
 OURS = (cli, contracts, kernel, services)

@@ -21,12 +21,10 @@ from contracts.http import (
     Accepted,
     DocumentPage,
     DocumentView,
-    Hit,
     JobPage,
     JobView,
     Journal,
     JournalEntry,
-    QueryReply,
     ReviewFinding,
     ReviewPiece,
     ReviewText,
@@ -34,6 +32,7 @@ from contracts.http import (
     ScanNote,
     VersionView,
 )
+from contracts.query import Hit, QueryReply
 from kernel.fence import fence
 from kernel.web import problem
 from services.search.diff import compare

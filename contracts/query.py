@@ -1,0 +1,84 @@
+"""Bodies of `POST /query`. `Hit` and `QueryReply` are a contract: they only ever grow."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from contracts.events import Project
+from contracts.http import LAST_POSITION, AsOf, Body
+
+
+class QueryRequest(Body):
+    """`POST /query`."""
+
+    query: str = Field(min_length=1, max_length=8192)
+    top_k: int = Field(5, ge=1, le=100)
+    as_of: AsOf | None = None
+    """When the passages are valid: by default now, or at `recorded_as_of`."""
+    recorded_as_of: AsOf | None = None
+    """Answer from what was known then: which versions there were, and when they were valid."""
+    include_historical: bool = False
+    """Every version, whenever it is valid; with `recorded_as_of`, every one that was known then."""
+    project: Project = "default"
+    projects: Annotated[tuple[Project, ...], Field(min_length=1, max_length=16)] | None = None
+    """Several knowledge bases at once, instead of `project`."""
+    min_score: float | None = Field(None, ge=0, le=1)
+    """Drop passages that the reranker scores below; without a reranking it says nothing."""
+    min_position: int | None = Field(None, ge=0, le=LAST_POSITION)
+    """Wait until the answer reflects the log up to here: what a write replied as `position`."""
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> "QueryRequest":
+        if self.projects is not None and "project" in self.model_fields_set:
+            raise ValueError("name project or projects")
+        return self
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The projects that are asked, each once."""
+        return tuple(dict.fromkeys(self.projects or (self.project,)))
+
+
+class Hit(Body):
+    """A passage that can be cited.
+
+    `byte_start`, `byte_end`: UTF-8 bytes into the body, `GET /documents/{source_id}/body`.
+    `text`: the embedded text (breadcrumb, context, passage) as untrusted data, between two lines
+    `<NAME note="…">` and `</NAME>`, where NAME is the reply's `fence`. Characters that a reader
+    does not see are shown in it, in `title` and in `heading_path` (`⟦U+202E⟧`): the exact words
+    are the bytes. `title` and `heading_path` are a stranger's words too, and not fenced.
+    """
+
+    chunk_id: str
+    source_id: str
+    heading_path: list[str]
+    byte_start: int
+    byte_end: int
+    valid_until: datetime | None
+    text: str
+    score: float
+    rrf_score: float
+    rerank_score: float | None = None
+    document_id: str
+    version_id: str
+    project: str
+    title: str
+    language: str
+    valid_from: datetime
+    dense_rank: int | None = None
+    keyword_rank: int | None = None
+
+
+class QueryReply(Body):
+    """Hits in order of `score`; `score_kind` says which score that is."""
+
+    results: list[Hit]
+    reranked: bool
+    score_kind: Literal["rrf", "rerank"]
+    position: int
+    """The log position that the answer reflects."""
+    rerank_skipped: str | None = None
+    """Why a configured reranker did not order the hits: loading, busy, late, failed or away."""
+    fence: str = ""
+    """Name of the tag around every `text`: drawn anew for each reply, so no text can close it."""
