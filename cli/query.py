@@ -42,6 +42,9 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         list[str] | None,
         typer.Option("--project", help="The knowledge base; again for several at once."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of each passage and of the reply why.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find passages. With --json exactly the reply of `POST /query`."""
@@ -53,7 +56,7 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         "query": sys.stdin.read() if text == "-" else text, "top_k": top_k, "as_of": as_of,
         "recorded_as_of": recorded_as_of, "include_historical": include_historical or None,
         "min_position": min_position, "projects": projects if several else None,
-        "project": None if several else projects[0],
+        "project": None if several else projects[0], "explain": explain or None,
     }  # fmt: skip
     body = {name: value for name, value in given.items() if value is not None}
     reply = call(DataDir(data.absolute()), "POST", "/query", json=body)

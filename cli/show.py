@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cli import explaining
 from cli.output import clean, out
 from contracts.artifacts import breadcrumb
 from contracts.events import EVENTS
@@ -28,6 +29,8 @@ def query(reply: QueryReply, *, projects: bool = False) -> None:
         out("nothing found")
     for rank, hit in enumerate(reply.results, 1):
         _hit(rank, hit, reply.fence, f"{hit.project}: " if projects else "")
+    if reply.explain is not None:
+        explaining.reply(reply.explain)
 
 
 def _hit(rank: int, hit: Hit, fence: str, project: str) -> None:
@@ -38,6 +41,8 @@ def _hit(rank: int, hit: Hit, fence: str, project: str) -> None:
         f"   {hit.score:.4f}  source {hit.source_id[:16]}  bytes {hit.byte_start}-{hit.byte_end}"
         f"  valid from {hit.valid_from:%Y-%m-%d}{until}"
     )
+    if hit.explain is not None:
+        explaining.hit(hit.explain)
     lines = clean(hit.text).splitlines()
     if fence and lines[0].startswith(f"<{fence} "):  # that is for a model
         lines = lines[1:-1]

@@ -27,6 +27,8 @@ class QueryRequest(Body):
     """Drop passages that the reranker scores below; without a reranking it says nothing."""
     min_position: int | None = Field(None, ge=0, le=LAST_POSITION)
     """Wait until the answer reflects the log up to here: what a write replied as `position`."""
+    explain: bool = False
+    """Say of each hit and of the reply how they came about."""
 
     @model_validator(mode="after")
     def _one_or_several(self) -> "QueryRequest":
@@ -38,6 +40,88 @@ class QueryRequest(Body):
     def bases(self) -> tuple[str, ...]:
         """The projects that are asked, each once."""
         return tuple(dict.fromkeys(self.projects or (self.project,)))
+
+
+Passed = Literal["payload", "named", "sifted"]
+"""How the dense leg of a project keeps to what is valid: by the spans that the vectors carry, by a
+list of the valid versions, or by asking Postgres about what was found."""
+
+
+class LegPlace(Body):
+    """Where a leg had a passage.
+
+    `rank`: among what is valid; it counts in the fusion. `raw_rank`: in what the leg brought.
+    `score`: cosine similarity or BM25. `words`: those of the question that the passage holds, as
+    the keyword leg reads them (`explain.words` of the reply).
+    """
+
+    rank: int | None
+    raw_rank: int
+    score: float
+    words: list[str] = Field(default_factory=list)
+
+
+class HitExplain(Body):
+    """How a hit came about.
+
+    `fused_rank`: before any reranking. `recorded_from`, `recorded_until`: since when, and until
+    when, the log says what makes the passage valid at the asked moment.
+    """
+
+    fused_rank: int
+    dense: LegPlace | None
+    keyword: LegPlace | None
+    rerank_score: float | None
+    generation: int
+    passed: Passed
+    recorded_from: datetime
+    recorded_until: datetime | None
+
+
+class Asked(Body):
+    """A project as it was asked.
+
+    `named`: versions that were named to the dense leg as the only ones; None: none were. `also`,
+    `without`: versions about which the vectors were told better.
+    """
+
+    project: str
+    generation: int
+    embedder: str
+    passed: Passed
+    named: int | None
+    also: int
+    without: int
+
+
+class LegCount(Body):
+    """What a leg brought, and how much of it Postgres confirmed."""
+
+    found: int
+    valid: int
+
+
+class QueryExplain(Body):
+    """How a reply came about.
+
+    `words`: of the question, each with the terms that stand for it. `moment`, `known`: at what time
+    passages had to be valid, by what was known when; None: any time, and now. `depth`: passages
+    that each leg may bring. `rounds`: looks, more than one where validity changed meanwhile.
+    `took_ms`: by step; the legs run beside each other, and later looks are added up.
+    """
+
+    moment: datetime | None
+    known: datetime | None
+    asked: list[Asked]
+    keyword_mode: str
+    words: dict[str, list[str]]
+    depth: int
+    dense: LegCount
+    keyword: LegCount
+    candidates: int
+    reranked: int
+    rounds: int
+    took_ms: dict[str, float]
 
 
 class Hit(Body):
@@ -68,6 +152,8 @@ class Hit(Body):
     valid_from: datetime
     dense_rank: int | None = None
     keyword_rank: int | None = None
+    explain: HitExplain | None = None
+    """Asked for by `explain`."""
 
 
 class QueryReply(Body):
@@ -82,3 +168,5 @@ class QueryReply(Body):
     """Why a configured reranker did not order the hits: loading, busy, late, failed or away."""
     fence: str = ""
     """Name of the tag around every `text`: drawn anew for each reply, so no text can close it."""
+    explain: QueryExplain | None = None
+    """Asked for by `explain`."""

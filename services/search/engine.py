@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,83 +16,30 @@ from kernel.embedder.registry import UnknownEmbedder
 from kernel.errors import Refusal
 from kernel.fence import fence, fence_name, visible
 from kernel.keyword_index import Base, KeywordIndex
-from kernel.keywords import KeywordQuery, Mode, query_terms
+from kernel.keywords import Mode
 from kernel.log import Log
-from kernel.telemetry import QUERY_SECONDS
 from kernel.vectors import VectorHit, VectorIndex, collection_name
-from services.search.domain import Fused, rrf
+from services.search.explain import explained, explained_hit, words_held
+from services.search.legs import Candidate, Found, Legs
 from services.search.position import Positions
 from services.search.projection import Projection
+from services.search.question import Question
 from services.search.rerank import Reranker, by_reading
 from services.search.scope import Scope, Scopes
 
-CANDIDATES = 50
-"""Passages that each leg brings to the fusion."""
 MORE = 10
 """So many times more passages are looked at where what the vectors bring is sifted."""
 ROUNDS = 8
 """A question is asked again while Postgres refuses candidates of further documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a leg brought."""
-
-    point_id: UUID
-    version_id: str
-
-
 @dataclass(frozen=True)
-class Candidate:
-    """A passage that the legs brought and Postgres confirmed."""
+class Look:
+    """The last look at a question."""
 
-    fused: Fused[UUID]
-    row: Any
-    rerank_score: float | None = None
-
-
-@dataclass(frozen=True)
-class Legs:
-    """What both legs brought, best first, and the rows that Postgres confirmed, by point."""
-
-    dense: list[Found]
-    keyword: list[Found]
-    rows: dict[UUID, Any]
-
-    @property
-    def refused(self) -> list[str]:
-        """Versions with a passage that is not valid, or not there."""
-        every = {f.point_id: f.version_id for f in (*self.dense, *self.keyword)}
-        return sorted({version for point, version in every.items() if point not in self.rows})
-
-    def crowded(self, depth: int) -> bool:
-        """Did what is not valid take most of the places in the dense leg?"""
-        confirmed = sum(f.point_id in self.rows for f in self.dense)
-        return len(self.dense) == depth and confirmed < depth // 2
-
-    def candidates(self) -> list[Candidate]:
-        """Fused; a rank is one among those that are valid."""
-        dense = [f.point_id for f in self.dense if f.point_id in self.rows]
-        keyword = [f.point_id for f in self.keyword if f.point_id in self.rows]
-        return [Candidate(f, self.rows[f.key]) for f in rrf(dense, keyword)]
-
-
-class Question:
-    """A question and what is made of it once, whichever leg or round asks for it first."""
-
-    def __init__(self, request: QueryRequest) -> None:
-        self.request = request
-        self.terms: KeywordQuery = query_terms(request.query)
-        self.depth = max(CANDIDATES, request.top_k)
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-
-    async def vector(self, embedder: Embedder) -> NDArray[np.float32]:
-        """The embedded question."""
-        if embedder.model_id not in self._vectors:
-            with QUERY_SECONDS.labels("embed").time():
-                embedded = await embedder.embed_query(self.request.query)
-            self._vectors[embedder.model_id] = embedded
-        return self._vectors[embedder.model_id]
+    scope: Scope
+    legs: Legs
+    candidates: list[Candidate]
 
 
 class Engine:
@@ -129,24 +75,49 @@ class Engine:
                 as far as `min_position`.
         """
         await self.positions.reach(request.min_position)
-        scope, candidates = await self._search(Question(request))
-        candidates, skipped = await self._reranked(request, candidates)
+        question = Question(request)
+        with question.step("all"):
+            look = await self._search(question)
+            candidates, skipped = await self._reranked(question, look.candidates)
         reranked = self._reranker is not None and skipped is None and bool(candidates)
         shown = candidates[: request.top_k]
         name = fence_name(c.row["text"] for c in shown)
-        return QueryReply(
+        reply = QueryReply(
             results=[_hit(c, name) for c in shown],
             reranked=reranked,
             score_kind="rerank" if reranked else "rrf",
-            position=scope.position,
+            position=look.scope.position,
             rerank_skipped=skipped,
             fence=name,
         )
+        return await self._explained(reply, question, look, shown) if request.explain else reply
 
-    async def _search(self, question: Question) -> tuple[Scope, list[Candidate]]:
+    async def _explained(
+        self, reply: QueryReply, question: Question, look: Look, shown: Sequence[Candidate]
+    ) -> QueryReply:
+        places = {c.fused.key: place for place, c in enumerate(look.candidates, 1)}
+        which = {"points": [c.fused.key for c in shown], "bases": look.scope.named}
+        rows = self._sql.held_terms(self._pool, terms=question.terms.terms, **which)
+        held = {r["point_id"]: words_held(question.terms, r["terms"]) async for r in rows}
+        notes = [explained_hit(c, look.scope, look.legs, places, held) for c in shown]
+        whole = explained(
+            question,
+            look.scope,
+            look.legs,
+            self._mode,
+            candidates=len(look.candidates),
+            reranked=min(self._rerank_top, len(look.candidates)) if reply.reranked else 0,
+        )
+        noted = zip(reply.results, notes, strict=True)
+        hits = [hit.model_copy(update={"explain": note}) for hit, note in noted]
+        return reply.model_copy(update={"results": hits, "explain": whole})
+
+    async def _search(self, question: Question) -> Look:
         """One look at the newest state. Further ones, each at one snapshot, while it may be that a
         version took the place of one that was found in the middle of the look."""
-        scope = await self._scopes.open(self._pool, question.request)
+        question.rounds = 1
+        with question.step("scope"):
+            scope = await self._scopes.open(self._pool, question.request)
         legs = await self._legs(question, scope)
         documents: set[str] = set()
         for _ in range(ROUNDS):
@@ -154,10 +125,11 @@ class Engine:
             if not again:
                 break
             documents |= again
+            question.rounds += 1
             async with self._snapshot() as connection:
                 scope = await self._scopes.open(connection, question.request, documents)
                 legs = await self._legs(question, scope, connection)
-        return scope, legs.candidates()
+        return Look(scope, legs, legs.candidates())
 
     async def _doubtful(self, legs: Legs, depth: int) -> set[str]:
         """Documents of refused candidates, where the refusal may have cost a valid passage."""
@@ -187,7 +159,7 @@ class Engine:
             dense = await self._dense(question, scope, connection)
             keyword = await self._keyword(question, scope, connection)
         points = list(dict.fromkeys(f.point_id for f in (*dense, *keyword)))
-        with QUERY_SECONDS.labels("passages").time():
+        with question.step("passages"):
             rows = self._sql.passages(
                 connection or self._pool, points=points, bases=scope.named, **scope.times
             )
@@ -195,7 +167,7 @@ class Engine:
 
     async def _dense(self, question: Question, scope: Scope, connection: Any) -> list[Found]:
         vector = await question.vector(await self._embedder(scope))
-        with QUERY_SECONDS.labels("dense").time():
+        with question.step("dense"):
             looks = [
                 self._nearest(vector, scope, base, question.depth, connection)
                 for base in scope.bases
@@ -207,7 +179,7 @@ class Engine:
         hits = [hit for hits in found for hit in hits]
         if len(found) > 1:  # one model: cosines of different projects compare
             hits.sort(key=lambda h: (-h.score, h.point_id))
-        return [Found(h.point_id, h.version_id) for h in hits[: question.depth]]
+        return [Found.of(hit) for hit in hits[: question.depth]]
 
     async def _nearest(
         self, vector: NDArray[np.float32], scope: Scope, base: Base, depth: int, connection: Any
@@ -233,7 +205,7 @@ class Engine:
             raise Refusal("embedder-missing", str(error), status=503) from error
 
     async def _keyword(self, question: Question, scope: Scope, connection: Any) -> list[Found]:
-        with QUERY_SECONDS.labels("keyword").time():
+        with question.step("keyword"):
             hits = await self._keywords.search(
                 scope.bases,
                 question.terms,
@@ -243,24 +215,24 @@ class Engine:
                 known_at=scope.known,
                 connection=connection,
             )
-        return [Found(h.point_id, h.version_id) for h in hits]
+        return [Found.of(hit) for hit in hits]
 
     async def _reranked(
-        self, request: QueryRequest, candidates: Sequence[Candidate]
+        self, question: Question, candidates: Sequence[Candidate]
     ) -> tuple[list[Candidate], str | None]:
         """The first candidates by the cross-encoder; or as they were, with the reason."""
         if self._reranker is None or not candidates:
             return list(candidates), None
         texts = [c.row["text"] for c in candidates[: self._rerank_top]]
-        with QUERY_SECONDS.labels("rerank").time():
-            reading = await self._reranker.read(request.query, texts)
+        with question.step("rerank"):
+            reading = await self._reranker.read(question.request.query, texts)
         if reading.skipped is not None:
             return list(candidates), reading.skipped
         # What was not read has no comparable score, so it is not among the answers.
         read = [
             replace(c, rerank_score=score)
             for c, score in by_reading(candidates, reading.scores)
-            if score is not None and score >= (request.min_score or 0)
+            if score is not None and score >= (question.request.min_score or 0)
         ]
         return read, None
 

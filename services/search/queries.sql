@@ -22,11 +22,12 @@ SELECT p.project, a.generation, g.embedder,
 -- so: the newest one. This is the last word on validity; the vector payload may lag. `known`: by
 -- what was said then, and only of versions that are still there.
 SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.project, c.heading_path,
-       c.byte_start, c.byte_end, c.title, c.text, c.language, w.valid_from, w.valid_until
+       c.byte_start, c.byte_end, c.title, c.text, c.language, w.valid_from, w.valid_until,
+       w.recorded_from, w.recorded_until
   FROM unnest(:points::uuid[]) AS k(point_id)
   JOIN read.chunk c USING (point_id)
   CROSS JOIN LATERAL (
-    SELECT valid_from, valid_until FROM read.known v
+    SELECT valid_from, valid_until, recorded_from, recorded_until FROM read.known v
      WHERE v.version_id = c.version_id
        AND (:known::timestamptz IS NULL AND v.current
             OR v.recorded_from <= :known AND (v.current OR v.recorded_until > :known))
@@ -35,6 +36,12 @@ SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.proje
      ORDER BY valid_from DESC LIMIT 1) w
  WHERE c.project || ' ' || c.generation = ANY (:bases::text[])
    AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = c.version_id));
+
+-- name: held_terms
+-- Which of `terms` passages hold.
+SELECT point_id, tsvector_to_array(ts_filter(setweight(terms, 'A', :terms::text[]), '{a}')) AS terms
+  FROM read.chunk
+ WHERE point_id = ANY (:points::uuid[]) AND project || ' ' || generation = ANY (:bases::text[]);
 
 -- name: exactly
 -- Versions of documents of which the vectors cannot be asked what is valid: those whose line they

@@ -1,0 +1,62 @@
+"""What the two legs of a question bring, and what of it is valid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kernel.keyword_index import KeywordHit
+from kernel.vectors import VectorHit
+from services.search.domain import Fused, rrf
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a leg brought; `score`: cosine similarity or BM25."""
+
+    point_id: UUID
+    version_id: str
+    score: float
+
+    @classmethod
+    def of(cls, hit: VectorHit | KeywordHit) -> "Found":
+        """The same of either leg."""
+        return cls(hit.point_id, hit.version_id, hit.score)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that the legs brought and Postgres confirmed."""
+
+    fused: Fused[UUID]
+    row: Any
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True)
+class Legs:
+    """What both legs brought, best first, and the rows that Postgres confirmed, by point."""
+
+    dense: list[Found]
+    keyword: list[Found]
+    rows: dict[UUID, Any]
+
+    @property
+    def refused(self) -> list[str]:
+        """Versions with a passage that is not valid, or not there."""
+        every = {f.point_id: f.version_id for f in (*self.dense, *self.keyword)}
+        return sorted({version for point, version in every.items() if point not in self.rows})
+
+    def crowded(self, depth: int) -> bool:
+        """Did what is not valid take most of the places in the dense leg?"""
+        return len(self.dense) == depth and len(self.valid(self.dense)) < depth // 2
+
+    def valid(self, leg: Sequence[Found]) -> list[Found]:
+        """What of a leg Postgres confirmed: its ranks count."""
+        return [f for f in leg if f.point_id in self.rows]
+
+    def candidates(self) -> list[Candidate]:
+        """Fused; a rank is one among those that are valid."""
+        dense = [f.point_id for f in self.valid(self.dense)]
+        keyword = [f.point_id for f in self.valid(self.keyword)]
+        return [Candidate(f, self.rows[f.key]) for f in rrf(dense, keyword)]
