@@ -23,7 +23,7 @@ def fence_name(texts: Iterable[str] = ()) -> str:
             return f"{TAG}-{bits}"
 
 
-def fence(text: str, name: str) -> str:
+def fence(text: str, name: str, source: int | None = None) -> str:
     """The text between two lines that mark it as data, for a model to read.
 
     Whatever looks like a tag of any fence, also in look-alike letters or with invisible ones
@@ -33,8 +33,10 @@ def fence(text: str, name: str) -> str:
     Args:
         text: a stranger's.
         name: of this reply, by `fence_name`.
+        source: the number that the text is cited by; its tag says it, which no text can forge.
     """
-    return f'<{name} note="{NOTE}">\n{visible(_disarmed(text))}\n</{name}>'
+    number = "" if source is None else f' source="{source}"'
+    return f'<{name}{number} note="{NOTE}">\n{visible(_disarmed(text))}\n</{name}>'
 
 
 def visible(text: str) -> str:

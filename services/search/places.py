@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Query, Response
 from fastapi.responses import StreamingResponse
 
-from contracts.artifacts import SpanMap
+from contracts.artifacts import Span, SpanMap
 from contracts.events import Converted
 from contracts.http import Places, VersionView
 from kernel.blobs import Blobs
@@ -37,7 +37,6 @@ class Originals:
         end = len(body) if byte_end is None else byte_end
         if not 0 <= byte_start < end <= len(body):
             raise Refusal("invalid-request", f"no range of a body of {len(body)} bytes")
-        spans = await self._spans(version)
         return Places(
             version_id=version.version_id,
             source_id=version.source_id,
@@ -45,8 +44,13 @@ class Originals:
             body_sha256=str(version.body_sha256),
             byte_start=byte_start,
             byte_end=end,
-            spans=list(spans.within(byte_start, end)) if spans else [],
+            spans=await self.spans(version, byte_start, end),
         )
+
+    async def spans(self, version: VersionView, byte_start: int, byte_end: int) -> list[Span]:
+        """The places of a range of the body that the version has now; none where none is known."""
+        map_ = await self._spans(version)
+        return list(map_.within(byte_start, byte_end)) if map_ else []
 
     async def _spans(self, version: VersionView) -> SpanMap | None:
         """The span map of the body that the version has now; None for one from before there were
