@@ -8,7 +8,8 @@ from pydantic import Field
 
 from contracts.artifacts import Span
 from contracts.diff import Range, SectionPlace
-from contracts.http import Body, QueryRequest
+from contracts.http import Body
+from contracts.query import QueryRequest
 
 MOST_NEIGHBOURS = 5
 
@@ -45,7 +46,7 @@ class PassageView(Range):
     body_bytes: int
     heading_path: list[str]
     text: str
-    section: SectionPlace | None
+    section: SectionPlace
     parent: SectionPlace | None
     before: list[Neighbour]
     after: list[Neighbour]

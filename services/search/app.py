@@ -8,14 +8,17 @@ from contracts.events import Project
 from contracts.http import DocumentPage, DocumentView, JobPage, JobView, Journal, Status
 from contracts.query import QueryReply, QueryRequest
 from kernel.audit import Auditor, AuditSettings, add_audit_route
-from kernel.errors import Refusal
 from kernel.models import shared_embedders, shared_vectors
 from kernel.service import Env, Service
 from kernel.web import create_api
 from services.search.audit import ProjectionExaminer
+from services.search.bodies import parsed
+from services.search.context import Count
+from services.search.contexts import Contexts, add_context_route
 from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.history import Histories, InTime, add_history_routes
+from services.search.passages import Passages, add_passage_routes
 from services.search.places import Originals, add_original_routes
 from services.search.position import HEADER as POSITION
 from services.search.position import reflect
@@ -26,22 +29,26 @@ from services.search.settings import SearchSettings
 from services.search.stream import add_stream_route
 from services.search.warm import Warmer
 
-QUERY_BYTES = 64 * 1024
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
-def create_app(env: Env, engine: Engine, documents: Documents, projection: Projection) -> FastAPI:
-    """The HTTP surface."""
+def create_app(
+    env: Env, engine: Engine, documents: Documents, projection: Projection, count: Count
+) -> FastAPI:
+    """The HTTP surface. `count`: tokens of a text, for the budget of a context."""
     app = create_api("search", api_key=env.settings.api_key.get_secret_value(), health=env.health)
-    add_original_routes(app, Originals(env.log, env.blobs, documents))
+    originals = Originals(env.log, env.blobs, documents)
+    passages = Passages(env.log, documents, originals)
+    add_original_routes(app, originals)
+    add_passage_routes(app, passages)
+    add_context_route(app, Contexts(engine, documents, passages, count))
     add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)
 
     @app.post("/query", response_model=QueryReply)
     async def post_query(request: Request, response: Response) -> QueryReply:
-        body = await _limited(request)
-        reply = await engine.query(_parsed(body))
+        reply = await engine.query(await parsed(QueryRequest, request))
         response.headers[POSITION] = str(reply.position)
         return reply
 
@@ -97,26 +104,6 @@ def create_app(env: Env, engine: Engine, documents: Documents, projection: Proje
     return app
 
 
-async def _limited(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > QUERY_BYTES:
-            raise Refusal("too-large", f"a query has at most {QUERY_BYTES} bytes", status=413)
-    return body
-
-
-def _parsed(body: bytes) -> QueryRequest:
-    from pydantic import ValidationError
-
-    try:
-        return QueryRequest.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(p) for p in first["loc"]) or "body"
-        raise Refusal("invalid-request", f"{where}: {first['msg']}") from error
-
-
 async def build(env: Env) -> Service:
     """Search, with the read projection running beside it."""
     projection = Projection(env.log, env.blobs)
@@ -134,7 +121,7 @@ async def build(env: Env) -> Service:
         rerank_top=reranking.reranker_top,
     )
     documents = Documents(env.log, env.blobs)
-    app = create_app(env, engine, documents, projection)
+    app = create_app(env, engine, documents, projection, embedders.default.count_tokens)
     rate = AuditSettings().audit_per_minute
     auditor = Auditor(env.log, "search", ProjectionExaminer(env.log, env.blobs), rate)
     add_audit_route(app, auditor, "projection")

@@ -1,21 +1,16 @@
-"""Found passages as numbered sources for a model, within a number of tokens. Pure, but for `Contexts`.
+"""Found passages as numbered sources for a model, within a number of tokens. Pure.
 
 A source is a stretch of a body: passages of one version that touch are one source. Its words are
 those of the body, each once; before one that begins inside a table the table's head is repeated.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.http import Hit, VersionView
-from contracts.passages import ContextReply, ContextRequest, ContextSource
-from kernel.errors import Refusal
-from kernel.fence import fence, fence_name, visible
-from services.search.documents import Documents
-from services.search.engine import Engine
-from services.search.passages import Bytes, Passages, place, section_of
-from services.search.sections import sections
+from contracts.http import VersionView
+from contracts.query import Hit
+from kernel.fence import fence, visible
+from services.search.passages import Bytes
 
 LONGEST = 200
 """Characters of a title and of a source's name; more is cut."""
@@ -71,7 +66,8 @@ class Source:
         if hit.heading_path:
             lines.append(" > ".join(_line(heading) for heading in hit.heading_path))
         if hit.valid_until is not None:
-            lines.append(f"Valid from {hit.valid_from.isoformat()} to {hit.valid_until.isoformat()}")
+            since, until = hit.valid_from.isoformat(), hit.valid_until.isoformat()
+            lines.append(f"Valid from {since} to {until}")
         words = self.text.body[self.where.start : self.where.end].decode(errors="replace").strip()
         lead = self.text.leads.get(self.where.start, "")
         return fence("\n".join([*lines, "", *([lead] if lead else []), words]), name, number)
@@ -95,26 +91,7 @@ def compose(
     A passage that does not fit is left out, and the next one tried. If none fits, the best one is
     cut. `count`: tokens of a text; taken as additive over texts that are apart.
     """
-    sizes: dict[tuple[str, Bytes], int] = {}
-
-    def size(sources: Iterable[Source]) -> int:
-        total = 0
-        for source in sources:
-            key = (source.text.version.version_id, source.where)
-            if key not in sizes:
-                sizes[key] = count(source.rendered(_WIDEST, name))
-            total += sizes[key]
-        return total
-
-    kept: list[Source] = []
-    for passage in passages:
-        for where in passage.wanted:
-            if where.end - where.start > budget * BYTES_PER_TOKEN:
-                continue
-            trial = _with(kept, Source(passage.text, where, (passage,)))
-            if size(trial) <= budget:
-                kept = trial
-                break
+    kept = _fitting(passages, budget, count, name)
     if not kept and passages:
         kept = _cut(passages[0], budget, count, name)
     while True:
@@ -126,6 +103,27 @@ def compose(
         kept.remove(max(kept, key=lambda s: s.rank))  # a tokenizer that is not quite additive
     held = sum(len(source.passages) for source in kept)
     return Composed(tuple(ordered), context, tokens, len(passages) - held)
+
+
+def _fitting(passages: Sequence[Passage], budget: int, count: Count, name: str) -> list[Source]:
+    sizes: dict[tuple[str, Bytes], int] = {}
+
+    def size(source: Source) -> int:
+        key = (source.text.version.version_id, source.where)
+        if key not in sizes:
+            sizes[key] = count(source.rendered(_WIDEST, name))
+        return sizes[key]
+
+    kept: list[Source] = []
+    for passage in passages:
+        for where in passage.wanted:
+            if where.end - where.start > budget * BYTES_PER_TOKEN:
+                continue
+            trial = _with(kept, Source(passage.text, where, (passage,)))
+            if sum(map(size, trial)) <= budget:
+                kept = trial
+                break
+    return kept
 
 
 def _with(kept: Sequence[Source], new: Source) -> list[Source]:
@@ -193,99 +191,3 @@ def _ends(body: bytes, where: Bytes) -> list[int]:
 def _line(text: str) -> str:
     shown = visible(" ".join(text.split()))
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
-
-
-class Contexts:
-    """Answers `ContextRequest`s."""
-
-    def __init__(
-        self, engine: Engine, documents: Documents, passages: Passages, count: Count
-    ) -> None:
-        self._engine, self._documents, self._passages = engine, documents, passages
-        self._count = count
-
-    async def context(self, request: ContextRequest) -> ContextReply:
-        """Sources for a question. An unknown project has none.
-
-        Raises:
-            Refusal, Behind: those of `Engine.query`.
-        """
-        reply = await self._engine.query(request)
-        texts: dict[str, Text | None] = {}
-        found: list[Passage] = []
-        gone = 0
-        for hit in reply.results:
-            if hit.version_id not in texts:
-                texts[hit.version_id] = await self._text(hit)
-            text = texts[hit.version_id]
-            if text is None:
-                gone += 1
-            else:
-                found.append(await self._passage(len(found), hit, text, request))
-        name = fence_name(p.hit.text for p in found)
-        composed = await asyncio.to_thread(
-            compose, found, request.budget, self._count, name, reading=request.order == "reading"
-        )
-        return ContextReply(
-            context=composed.context,
-            sources=[_told(n, s) for n, s in enumerate(composed.sources, 1)],
-            tokens=composed.tokens,
-            budget=request.budget,
-            left_out=composed.left_out,
-            gone=gone,
-            fence=name,
-            reranked=reply.reranked,
-            score_kind=reply.score_kind,
-            rerank_skipped=reply.rerank_skipped,
-            position=reply.position,
-        )
-
-    async def _text(self, hit: Hit) -> Text | None:
-        """None: it was erased, or held back, since it was found."""
-        try:
-            version, body = await self._documents.body(hit.version_id)
-        except Refusal as refusal:
-            if refusal.code in ("no-body", "unknown-document"):
-                return None
-            raise
-        return Text(version, body, {})
-
-    async def _passage(
-        self, rank: int, hit: Hit, text: Text, request: ContextRequest
-    ) -> Passage:
-        own = Bytes(hit.byte_start, hit.byte_end)
-        wanted = [own]
-        where = {"neighbours": request.neighbours, "chunk_id": hit.chunk_id}
-        rows = await self._passages.near(text.version, text.body, own, **where)
-        text.leads.update((row.where.start, row.lead) for row in rows if row.lead)
-        if request.neighbours and rows:
-            start = min(row.where.start for row in rows)
-            wanted.append(Bytes(start, max(row.where.end for row in rows)))
-        if request.section:
-            found = await asyncio.to_thread(sections, text.body)
-            section = place(found, section_of(found, own))
-            assert section is not None
-            start, end = section.byte_start, section.byte_end
-            wanted.append(Bytes(min(start, wanted[-1].start), max(end, wanted[-1].end)))
-        return Passage(rank, hit, text, tuple(dict.fromkeys(reversed(wanted))))
-
-
-def _told(number: int, source: Source) -> ContextSource:
-    hit, version = source.passages[0].hit, source.text.version
-    return ContextSource(
-        number=number,
-        document_id=version.document_id,
-        version_id=version.version_id,
-        source_id=version.source_id,
-        project=version.project,
-        source_key=version.source_key,
-        title=hit.title,
-        heading_path=hit.heading_path,
-        byte_start=source.where.start,
-        byte_end=source.where.end,
-        valid_from=hit.valid_from,
-        valid_until=hit.valid_until,
-        chunk_ids=list(dict.fromkeys(p.hit.chunk_id for p in source.passages)),
-        score=hit.score,
-        cut=source.cut,
-    )

@@ -69,7 +69,7 @@ class Passages:
         _check(where, body, whole=True)
         found = await asyncio.to_thread(sections, body)
         number = section_of(found, where)
-        own = found.all[number].path
+        own, above = found.all[number].path, found.all[number].parent
         return PassageView(
             **version.model_dump(
                 include={
@@ -84,7 +84,7 @@ class Passages:
             heading_path=list(own),
             text=body[where.start : where.end].decode(),
             section=place(found, number),
-            parent=place(found, found.all[number].parent),
+            parent=None if above == ROOT else place(found, above),
             before=await self._beside("before", version, body, where, neighbours),
             after=await self._beside("after", version, body, where, neighbours),
             spans=await self._originals.spans(version, where.start, where.end),
@@ -149,10 +149,8 @@ def section_of(found: Sections, where: Bytes) -> int:
     return number
 
 
-def place(found: Sections, number: int) -> SectionPlace | None:
-    """A section with all that is below it; None for `ROOT`."""
-    if number == ROOT:
-        return None
+def place(found: Sections, number: int) -> SectionPlace:
+    """A section with all that is below it."""
     last = number
     while last + 1 < len(found.all) and found.all[last + 1].parent >= number:
         last += 1
@@ -178,7 +176,9 @@ def _check(where: Bytes, body: bytes, *, whole: bool = False) -> None:
             left = at
             while body[left] & 0xC0 == 0x80:
                 left -= 1
-            reason = f"{name} {at} is inside of a character that begins at {left}; raw=true takes it"
+            reason = (
+                f"{name} {at} is inside of a character that begins at {left}; raw=true takes it"
+            )
             raise Refusal("invalid-request", reason)
 
 
@@ -186,7 +186,7 @@ def add_passage_routes(app: FastAPI, passages: Passages) -> None:
     """`GET /documents/{id}/passage`."""
 
     @app.get("/documents/{id}/passage", response_model=PassageView)
-    async def get_passage(  # noqa: PLR0913, PLR0917 - every parameter of the route
+    async def get_passage(
         id: str,  # noqa: A002 - the name in the path
         when: InTime,
         start: Annotated[int | None, Query(ge=0, le=LAST)] = None,
@@ -195,19 +195,13 @@ def add_passage_routes(app: FastAPI, passages: Passages) -> None:
         neighbours: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS)] = 0,
         raw: bool = False,
     ) -> PassageView | Response:
-        where: Bytes | str
         if chunk is not None and start is None and end is None and not raw:
-            where = chunk
-        elif chunk is None and start is not None and end is not None:
-            where = Bytes(start, end)
-        else:
+            return await passages.passage(id, chunk, when, neighbours=neighbours)
+        if chunk is not None or start is None or end is None:
             raise Refusal("invalid-request", "start and end, or chunk (which has no raw bytes)")
+        where = Bytes(start, end)
         if not raw:
             return await passages.passage(id, where, when, neighbours=neighbours)
-        assert isinstance(where, Bytes)
         version, exact = await passages.exact(id, where, when)
-        headers = {
-            "KB-Version-Id": version.version_id,
-            "X-Content-Type-Options": "nosniff",
-        }
+        headers = {"KB-Version-Id": version.version_id, "X-Content-Type-Options": "nosniff"}
         return Response(exact, media_type="text/markdown; charset=utf-8", headers=headers)

@@ -39,6 +39,7 @@ from contracts.http import (
     ReviewView,
     TextUpload,
 )
+from contracts.passages import ContextReply, ContextRequest, PassageView
 from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
@@ -96,6 +97,9 @@ ROUTES: tuple[Route, ...] = (
           "When each version was valid, since when that is known, and who sent it", History),
     Route("GET", "/documents/{id}/places", "search", "viewer",
           "Where in the original a range of the body came from", Places, query=("start", "end")),
+    Route("GET", "/documents/{id}/passage", "search", "viewer",
+          "The exact words of a range of the body, and what surrounds them", PassageView,
+          query=("start", "end", "chunk", "neighbours", "raw", "as_of", "recorded_as_of")),
     Route("GET", "/documents/{id}/source", "search", "viewer", "The bytes that were uploaded"),
     Route("GET", "/documents/{id}/journal", "search", "viewer", "Everything that happened to it",
           Journal),
@@ -117,6 +121,9 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/jobs/{id}/retry", "ingest", "editor",
           "Try the document of an ingest again, as a new job", JobChanged),
     Route("POST", "/query", "search", "viewer", "Find passages", QueryReply, QueryRequest),
+    Route("POST", "/context", "search", "viewer",
+          "Found passages as numbered, fenced sources for a model, within a number of tokens",
+          ContextReply, ContextRequest),
     Route("GET", "/events", "search", "viewer",
           "The events as they happen (SSE), or those that are there (application/x-ndjson)",
           query=(*_EVENTS, "current", "follow"), stream=True),

@@ -38,7 +38,7 @@ class Door(Lines):
         env: Any = SimpleNamespace(settings=settings, health=health, log=self.log, blobs=self.blobs)
         engine = Engine(self.log, self.projection, self.embedder, self.vectors, wait_s=self.wait_s)
         documents = Documents(self.log, self.blobs)  # type: ignore[arg-type]
-        searching = create_app(env, engine, documents, self.projection)
+        searching = create_app(env, engine, documents, self.projection, len)
         app = create_api("indexer", api_key=KEY, health=health)
         known = {getattr(r, "path", None) for r in app.router.routes}  # as in one process with it
         app.router.routes += [r for r in searching.router.routes if r.path not in known]  # type: ignore[attr-defined]
