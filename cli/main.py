@@ -11,6 +11,7 @@ import typer
 
 from cli import stack
 from cli.backup import backup
+from cli.context import context
 from cli.convert import convert
 from cli.datadir import DataDir
 from cli.diff import diff
@@ -24,6 +25,7 @@ from cli.jobs import app as jobs_app
 from cli.jobs import delete
 from cli.mirror import mirror
 from cli.output import CliError, as_json, note, out, path_part, raw
+from cli.passage import passage
 from cli.project import app as project_app
 from cli.query import query
 from cli.replay import replay
@@ -189,6 +191,7 @@ async def _ingest(
 
 
 app.command()(query)
+app.command()(context)
 
 
 @doc.command("list")
@@ -279,6 +282,9 @@ def doc_body(
         out(clean(reply.content.decode("utf-8", errors="replace")))
     else:
         raw(reply.content)
+
+
+doc.command("passage")(passage)
 
 
 @doc.command("places")

@@ -214,8 +214,8 @@ def test_any_sources_keep_to_the_budget_cover_and_do_not_overlap(
     assert len(held) == len({p.rank for p in held}) == len(passages) - composed.left_out
     for source in composed.sources:
         for passage in source.passages:
-            own = passage.wanted[-1]
-            whole = source.where.start <= own.start and own.end <= source.where.end
+            least = passage.wanted[-1]
+            whole = source.where.start <= least.start and least.end <= source.where.end
             assert whole or source.cut
         for other in composed.sources:
             if other is not source and other.text is source.text:

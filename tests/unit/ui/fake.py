@@ -337,6 +337,7 @@ class Fake:
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
         @app.get("/documents/{key}/source")
+        @app.get("/documents/{key}/passage")
         @app.get("/documents/{key}/places")
         async def places(request: Request, key: str) -> JSONResponse:
             await self._note(request)
@@ -399,6 +400,11 @@ class Fake:
             return QueryReply(
                 results=self.hits, reranked=False, score_kind="rrf", position=7, fence=FENCE
             )
+
+        @app.post("/context")
+        async def context(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"context": "", "sources": []})
 
         @app.post("/documents")
         async def upload(request: Request) -> Response:
