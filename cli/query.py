@@ -42,6 +42,42 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         list[str] | None,
         typer.Option("--project", help="The knowledge base; again for several at once."),
     ] = None,
+    heading: Annotated[
+        list[str] | None,
+        typer.Option("--heading", help="Under this heading; again for the one below it."),
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option("--language", help="Passages in it; again for another.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="Files of a kind: pdf, word, docx, text/html; again for more."),
+    ] = None,
+    document: Annotated[
+        list[str] | None, typer.Option("--document", help="Of this document; again for another.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="With this tag; again: and with that one.")
+    ] = None,
+    class_: Annotated[
+        list[str] | None, typer.Option("--class", help="In this class; again: or in that one.")
+    ] = None,
+    dated_from: Annotated[
+        str | None, typer.Option("--dated-from", help="Valid since that day or later.")
+    ] = None,
+    dated_until: Annotated[
+        str | None, typer.Option("--dated-until", help="Valid since that day or earlier.")
+    ] = None,
+    received_from: Annotated[
+        str | None, typer.Option("--received-from", help="Received on that day or later.")
+    ] = None,
+    received_until: Annotated[
+        str | None, typer.Option("--received-until", help="Received on that day or earlier.")
+    ] = None,
+    max_distance: Annotated[
+        float | None,
+        typer.Option("--max-distance", min=0, max=2, help="Nothing farther by its vector."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each passage and of the reply why.")
     ] = False,
@@ -57,6 +93,10 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         "recorded_as_of": recorded_as_of, "include_historical": include_historical or None,
         "min_position": min_position, "projects": projects if several else None,
         "project": None if several else projects[0], "explain": explain or None,
+        "heading_prefix": heading, "languages": language, "types": type_, "documents": document,
+        "tags": tag, "classes": class_, "dated_from": dated_from, "dated_until": dated_until,
+        "received_from": received_from, "received_until": received_until,
+        "max_distance": max_distance,
     }  # fmt: skip
     body = {name: value for name, value in given.items() if value is not None}
     reply = call(DataDir(data.absolute()), "POST", "/query", json=body)

@@ -3,10 +3,15 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from contracts.events import Project
-from contracts.http import LAST_POSITION, AsOf, Body
+from contracts.http import LAST_POSITION, AsOf, Body, Plain, ValidFrom
+
+Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
+"""As passages have it: `en`, `sr`."""
+Type = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+/-]{0,127}$")]
+Name = Annotated[Plain, StringConstraints(min_length=1, max_length=128)]
 
 
 class QueryRequest(Body):
@@ -29,11 +34,41 @@ class QueryRequest(Body):
     """Wait until the answer reflects the log up to here: what a write replied as `position`."""
     explain: bool = False
     """Say of each hit and of the reply how they came about."""
+    heading_prefix: Annotated[tuple[Plain, ...], Field(max_length=16)] = ()
+    """Passages under these headings, from the outermost."""
+    languages: Annotated[tuple[Language, ...], Field(max_length=16)] = ()
+    """Passages in one of these."""
+    documents: Annotated[tuple[Name, ...], Field(max_length=500)] = ()
+    """Passages of one of these documents, by their ids."""
+    types: Annotated[tuple[Type, ...], Field(max_length=32)] = ()
+    """Of files of one of these: a media type, a family (`pdf`, `word`) or an ending (`docx`)."""
+    tags: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
+    """Of versions with all of these."""
+    classes: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
+    """Of versions in one of these classes, or in one below it."""
+    dated_from: ValidFrom | None = None
+    """The validity that lets a passage pass begins then (a day: its start, UTC) or later …"""
+    dated_until: AsOf | None = None
+    """… and then (a day: its end, UTC) or earlier."""
+    received_from: ValidFrom | None = None
+    """Its file came in then or later …"""
+    received_until: AsOf | None = None
+    """… and then or earlier."""
+    max_distance: float | None = Field(None, ge=0, le=2)
+    """Nothing farther than this from the question in the dense leg (1 - cosine)."""
 
     @model_validator(mode="after")
     def _one_or_several(self) -> "QueryRequest":
         if self.projects is not None and "project" in self.model_fields_set:
             raise ValueError("name project or projects")
+        return self
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "QueryRequest":
+        for what in ("dated", "received"):
+            first, last = getattr(self, f"{what}_from"), getattr(self, f"{what}_until")
+            if first is not None and last is not None and first > last:
+                raise ValueError(f"{what}_from is after {what}_until")
         return self
 
     @property

@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from kernel.db import queries
+from kernel.fit import ANY, Fit
 from kernel.keywords import KeywordQuery, Mode
 from kernel.vectors import VectorFilter
 
@@ -77,6 +78,7 @@ class _Asked:
     limit: int
     mode: Mode
     known_at: datetime | None
+    fit: Fit
 
     def parameters(self, bringing: list[str]) -> dict[str, Any]:
         """Of the query, but for `most`."""
@@ -97,6 +99,8 @@ class _Asked:
             "versions": None if flt.versions is None else list(flt.versions),
             "moment": flt.moment,
             "known": self.known_at,
+            "fitted": bool(self.fit),
+            **self.fit.parameters,
             "limit": self.limit,
         }
 
@@ -128,6 +132,7 @@ class KeywordIndex:
         limit: int,
         mode: Mode = "or",
         known_at: datetime | None = None,
+        fit: Fit = ANY,
         connection: Any = None,
     ) -> list[KeywordHit]:
         """The best passages that pass `flt`; [] for a question without a word.
@@ -135,15 +140,16 @@ class KeywordIndex:
         Exactly the best unless only words bring them that over `MOST` passages hold. Validity is
         looked up here, so `also` and `without` of the filter say nothing.
 
-        `known_at`: by what was known of validity then; None: by what is known now. `connection`:
-        with a transaction whose snapshot is to be read; None: the newest state.
+        `known_at`: by what was known of validity then; None: by what is known now. `fit`: what the
+        version of a passage must be like. `connection`: with a transaction whose snapshot is to be
+        read; None: the newest state.
         """
         if not query.words or limit < 1 or flt.empty:
             return []
         async with self._reading(connection) as reading:
             await self._sql.prepare_search(reading)
             known = await self.statistics(reading, bases)
-            asked = _Asked(tuple(bases), query, flt, known, limit, mode, known_at)
+            asked = _Asked(tuple(bases), query, flt, known, limit, mode, known_at, fit)
             return await self._best(reading, asked)
 
     async def _best(self, reading: Any, asked: "_Asked") -> list[KeywordHit]:

@@ -334,3 +334,27 @@ def lie(name: str, media_type: str) -> str | None:
 def called(media_type: str) -> str:
     """What people call it: `PDF`, `plain text`."""
     return _CALLED.get(media_type) or media_type.rpartition("/")[2].upper()
+
+
+FAMILIES: dict[str, frozenset[str]] = {
+    "pdf": frozenset({PDF}), "word": frozenset({DOCX, DOC, ODT, RTF}),
+    "sheet": frozenset({XLSX, XLS, ODS, CSV}), "slides": frozenset({PPTX, PPT, ODP}),
+    "mail": frozenset({EML, MSG}), "web": frozenset({HTML}), "book": frozenset({EPUB}),
+    "text": frozenset({PLAIN, MARKDOWN}), "markdown": frozenset({MARKDOWN}), "image": PICTURES,
+}  # fmt: skip
+"""Kinds of files as people ask for them."""
+
+
+def types_of(name: str) -> frozenset[str]:
+    """Media types by what people call them: `application/pdf`, a family, an ending like `docx`.
+
+    Raises:
+        ValueError: nothing is called so.
+    """
+    if "/" in name:
+        return frozenset({name})
+    if name in FAMILIES:
+        return FAMILIES[name]
+    if f".{name}" in _CLAIMS:
+        return frozenset({_CLAIMS[f".{name}"]})
+    raise ValueError(f"no type of file: a media type, an ending, or {', '.join(FAMILIES)}")

@@ -12,7 +12,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 -- `complete_first`: passages that hold all `required` words come before the others.
 -- `large`: go by the words; else by the projects, of which it then tells the planner. `most`: of more
 -- matching passages only so many are read; null: all. `known`: by what was said of validity then;
--- null: by what is said now.
+-- null: by what is said now. `fitted`: the version has to pass filters of its own.
 WITH asked AS MATERIALIZED (
   SELECT term, word, rarity
   FROM unnest(:terms::text[], :groups::int[], :rarity::float8[]) AS q (term, word, rarity)
@@ -33,7 +33,17 @@ matching AS MATERIALIZED (
         AND (:known::timestamptz IS NULL AND v.current
              OR v.recorded_from <= :known AND (v.current OR v.recorded_until > :known))
         AND (:moment::timestamptz IS NULL
-             OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
+             OR v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment))
+        AND (:dated_from::timestamptz IS NULL OR v.valid_from >= :dated_from)
+        AND (:dated_until::timestamptz IS NULL OR v.valid_from <= :dated_until))
+    AND (NOT :fitted OR EXISTS (
+      SELECT FROM read.version v
+      WHERE v.version_id = c.version_id
+        AND (:media_types::text[] IS NULL OR v.media_type = ANY (:media_types))
+        AND (:tags::text[] IS NULL OR v.labels @> :tags)
+        AND (:classes::text[] IS NULL OR v.labels && :classes)
+        AND (:received_from::timestamptz IS NULL OR v.received_at >= :received_from)
+        AND (:received_until::timestamptz IS NULL OR v.received_at <= :received_until)))
     AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = c.version_id))
   LIMIT :most::bigint
 ),

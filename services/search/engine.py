@@ -161,7 +161,11 @@ class Engine:
         points = list(dict.fromkeys(f.point_id for f in (*dense, *keyword)))
         with question.step("passages"):
             rows = self._sql.passages(
-                connection or self._pool, points=points, bases=scope.named, **scope.times
+                connection or self._pool,
+                points=points,
+                bases=scope.named,
+                **scope.times,
+                **scope.dates,
             )
             return Legs(dense, keyword, {r["point_id"]: r async for r in rows})
 
@@ -169,8 +173,7 @@ class Engine:
         vector = await question.vector(await self._embedder(scope))
         with question.step("dense"):
             looks = [
-                self._nearest(vector, scope, base, question.depth, connection)
-                for base in scope.bases
+                self._nearest(vector, question, scope, base, connection) for base in scope.bases
             ]
             if scope.sifted:  # on one connection
                 found = [await look for look in looks]
@@ -182,19 +185,26 @@ class Engine:
         return [Found.of(hit) for hit in hits[: question.depth]]
 
     async def _nearest(
-        self, vector: NDArray[np.float32], scope: Scope, base: Base, depth: int, connection: Any
+        self,
+        vector: NDArray[np.float32],
+        question: Question,
+        scope: Scope,
+        base: Base,
+        connection: Any,
     ) -> list[VectorHit]:
         """The nearest in one project, best first. Where the filter lets too much pass, more and
-        more of them are looked at, until enough are valid or there are no others."""
-        flt, collection = scope.filters[base[0]], collection_name(*base)
+        more of them are looked at, until enough are valid or there are no others near enough."""
+        flt, collection, depth = scope.filters[base[0]], collection_name(*base), question.depth
         if base[0] not in scope.sifted:
-            return await self._vectors.search(collection, vector, flt, depth)
-        limit = depth * MORE
+            return question.near(await self._vectors.search(collection, vector, flt, depth))
+        limit, exact = depth * MORE, connection is not self._pool
         while True:
             hits = await self._vectors.search(collection, vector, flt, limit)
-            valid = await self._scopes.sift(connection, scope, {h.version_id for h in hits})
-            kept = [h for h in hits if h.version_id in valid]
-            if len(kept) >= depth or len(hits) < limit:
+            near = question.near(hits)
+            ids = {h.version_id for h in near}
+            valid = await self._scopes.sift(connection, scope, ids, exact=exact)
+            kept = [h for h in near if h.version_id in valid]
+            if len(kept) >= depth or len(near) < limit:
                 return kept[:depth]
             limit *= MORE
 
@@ -213,6 +223,7 @@ class Engine:
                 limit=question.depth,
                 mode=self._mode,
                 known_at=scope.known,
+                fit=scope.fit,
                 connection=connection,
             )
         return [Found.of(hit) for hit in hits]

@@ -447,6 +447,7 @@ class _Folding:
         leave the log (log.redacted): a replay, before or after that, comes to the same."""
         self._end_all(event.version_id, at)
         self._release(event.version_id)
+        self._set(event.version_id, labels=None)
         if event.reason != "request":
             return
         version = self._versions[event.version_id]
@@ -533,7 +534,11 @@ def _newer(before: Mapping[Any, Row], now: Mapping[Any, Row]) -> list[Row]:
 def _first(event: DocumentReceived) -> Row:
     """What a version is once and for all, or until something happens to it."""
     names = ("version_id", "document_id", "source_id", "project", "size_bytes")
-    return {name: getattr(event, name) for name in names} | {"live": False, "held": None}
+    return {name: getattr(event, name) for name in names} | {
+        "live": False,
+        "held": None,
+        "labels": None,
+    }
 
 
 def _begun(entry: Entry, event: DocumentReceived) -> Row:

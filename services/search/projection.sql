@@ -70,12 +70,12 @@ WITH place AS (
     (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
      language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
      meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
-     valid_from, job_id, position, parent, live, pending, attachments, held)
+     valid_from, job_id, position, parent, live, pending, attachments, held, labels)
   SELECT
      version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
      language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
      meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
-     valid_from, job_id, position, parent, live, pending, attachments, held
+     valid_from, job_id, position, parent, live, pending, attachments, held, labels
     FROM jsonb_populate_recordset(NULL::read.version, :versions::jsonb)
   ON CONFLICT (version_id) DO UPDATE SET
     source_key = excluded.source_key, name = excluded.name, title = excluded.title,
@@ -88,7 +88,8 @@ WITH place AS (
     supersedes = excluded.supersedes, trusted = excluded.trusted,
     received_at = excluded.received_at, valid_from = excluded.valid_from, job_id = excluded.job_id,
     position = excluded.position, parent = excluded.parent, live = excluded.live,
-    pending = excluded.pending, attachments = excluded.attachments, held = excluded.held
+    pending = excluded.pending, attachments = excluded.attachments, held = excluded.held,
+    labels = excluded.labels
 )
 INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, chunk_count,
                       error, started_at, updated_at, attempt)

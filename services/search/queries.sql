@@ -19,8 +19,9 @@ SELECT p.project, a.generation, g.embedder,
 
 -- name: passages
 -- Candidates that are valid at :moment (any time, when it is NULL), with the window that makes them
--- so: the newest one. This is the last word on validity; the vector payload may lag. `known`: by
--- what was said then, and only of versions that are still there.
+-- so: the newest one, of those that begin within the asked dates. This is the last word on validity;
+-- the vector payload may lag. `known`: by what was said then, and only of versions that are still
+-- there.
 SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.project, c.heading_path,
        c.byte_start, c.byte_end, c.title, c.text, c.language, w.valid_from, w.valid_until,
        w.recorded_from, w.recorded_until
@@ -33,6 +34,8 @@ SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.proje
             OR v.recorded_from <= :known AND (v.current OR v.recorded_until > :known))
        AND (:moment::timestamptz IS NULL
             OR (v.valid_from <= :moment AND (v.valid_until IS NULL OR v.valid_until > :moment)))
+       AND (:dated_from::timestamptz IS NULL OR v.valid_from >= :dated_from)
+       AND (:dated_until::timestamptz IS NULL OR v.valid_from <= :dated_until)
      ORDER BY valid_from DESC LIMIT 1) w
  WHERE c.project || ' ' || c.generation = ANY (:bases::text[])
    AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = c.version_id));
@@ -42,6 +45,51 @@ SELECT c.point_id, c.version_id, c.chunk_id, c.document_id, c.source_id, c.proje
 SELECT point_id, tsvector_to_array(ts_filter(setweight(terms, 'A', :terms::text[]), '{a}')) AS terms
   FROM read.chunk
  WHERE point_id = ANY (:points::uuid[]) AND project || ' ' || generation = ANY (:bases::text[]);
+
+-- name: fitting
+-- Versions of a project that pass the filters of a question and are valid at :moment by what was
+-- known at :known, and still there. At most :limit.
+SELECT v.version_id FROM read.version v
+ WHERE v.project = :project
+   AND (:media_types::text[] IS NULL OR v.media_type = ANY (:media_types))
+   AND (:tags::text[] IS NULL OR v.labels @> :tags)
+   AND (:classes::text[] IS NULL OR v.labels && :classes)
+   AND (:received_from::timestamptz IS NULL OR v.received_at >= :received_from)
+   AND (:received_until::timestamptz IS NULL OR v.received_at <= :received_until)
+   AND EXISTS (
+     SELECT FROM read.known w
+     WHERE w.version_id = v.version_id
+       AND (:known::timestamptz IS NULL AND w.current
+            OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
+       AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
+       AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
+       AND (:moment::timestamptz IS NULL
+            OR w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
+   AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id))
+ LIMIT :limit;
+
+-- name: sifted
+-- Which of these versions pass the filters of a question and are valid, as `fitting`. Not `exact`:
+-- what is valid may change before Postgres has its last word, so a version is kept whatever holds
+-- at :moment.
+SELECT v.version_id FROM read.version v
+ WHERE v.version_id = ANY (:version_ids::text[])
+   AND (:media_types::text[] IS NULL OR v.media_type = ANY (:media_types))
+   AND (:tags::text[] IS NULL OR v.labels @> :tags)
+   AND (:classes::text[] IS NULL OR v.labels && :classes)
+   AND (:received_from::timestamptz IS NULL OR v.received_at >= :received_from)
+   AND (:received_until::timestamptz IS NULL OR v.received_at <= :received_until)
+   AND (EXISTS (
+          SELECT FROM read.known w
+          WHERE w.version_id = v.version_id
+            AND (:known::timestamptz IS NULL AND w.current
+                 OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
+            AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
+            AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
+            AND (:moment::timestamptz IS NULL OR NOT :exact
+                 OR w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
+        OR NOT :exact AND NOT EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id))
+   AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id));
 
 -- name: exactly
 -- Versions of documents of which the vectors cannot be asked what is valid: those whose line they

@@ -11,6 +11,7 @@ from contracts.query import QueryRequest
 from kernel.embedder import Embedder
 from kernel.keywords import KeywordQuery, query_terms
 from kernel.telemetry import QUERY_SECONDS
+from kernel.vectors import VectorHit
 
 CANDIDATES = 50
 """Passages that each leg brings to the fusion."""
@@ -35,6 +36,11 @@ class Question:
                 embedded = await embedder.embed_query(self.request.query)
             self._vectors[embedder.model_id] = embedded
         return self._vectors[embedder.model_id]
+
+    def near(self, hits: list[VectorHit]) -> list[VectorHit]:
+        """Those that are near enough to the question."""
+        most = self.request.max_distance
+        return hits if most is None else [h for h in hits if 1 - h.score <= most]
 
     @contextmanager
     def step(self, part: str) -> Iterator[None]:

@@ -17,7 +17,9 @@ from typing import Any
 from contracts.query import QueryRequest
 from kernel.db import queries
 from kernel.errors import Refusal
+from kernel.fit import ANY, Fit
 from kernel.keyword_index import Base
+from kernel.media import types_of
 from kernel.vectors import VectorFilter
 from services.search.domain import moment_of
 
@@ -42,7 +44,7 @@ class Scope:
 
     `moment` None: any. `known` None: by what is known now. `position`: what is folded in, at least.
     `filters`: for the vectors of each project. `sifted`: projects of which the filter lets too much
-    pass.
+    pass. `fit`, `narrow`: what else the question asks of a version, and of a passage.
     """
 
     bases: tuple[Base, ...]
@@ -52,6 +54,8 @@ class Scope:
     position: int
     filters: Mapping[str, VectorFilter] = field(default_factory=dict)
     sifted: frozenset[str] = frozenset()
+    fit: Fit = ANY
+    narrow: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def filter(self) -> VectorFilter:
@@ -62,13 +66,24 @@ class Scope:
         """
         named = [f.versions for f in self.filters.values() if f.versions is not None]
         if self.known is None and named and len(named) == len(self.filters):
-            return VectorFilter(include_historical=True, versions=frozenset().union(*named))
-        return VectorFilter(as_of=self.moment, include_historical=self.moment is None)
+            return self.narrowed(_named(frozenset().union(*named)))
+        return self.narrowed(
+            VectorFilter(as_of=self.moment, include_historical=self.moment is None)
+        )
+
+    def narrowed(self, flt: VectorFilter) -> VectorFilter:
+        """With what the question asks of a passage."""
+        return replace(flt, **self.narrow)
 
     @property
     def times(self) -> dict[str, datetime | None]:
         """Parameters of the queries."""
         return {"moment": self.moment, "known": self.known}
+
+    @property
+    def dates(self) -> dict[str, datetime | None]:
+        """Between which the validity begins that lets a passage pass."""
+        return {"dated_from": self.fit.dated_from, "dated_until": self.fit.dated_until}
 
     @property
     def named(self) -> list[str]:
@@ -92,10 +107,11 @@ class Scopes:
         of the projects has an index.
 
         Raises:
-            Refusal: `embedders-differ`: similarities of different models do not compare.
+            Refusal: `embedders-differ`: similarities of different models do not compare;
+                `invalid-request`: there is no such type of file.
         """
-        projects, deep = list(request.bases), list[str]()
-        if not request.include_historical and request.recorded_as_of is None:
+        projects, deep, fit = list(request.bases), list[str](), fit_of(request)
+        if not fit and not request.include_historical and request.recorded_as_of is None:
             deep = [p for p in projects if await self._is_deep(connection, p)]
         moment = moment_of(
             request.as_of,
@@ -111,7 +127,13 @@ class Scopes:
             reason = f"these projects have vectors of different models: {', '.join(embedders)}"
             raise Refusal("embedders-differ", reason, status=409)
         scope = Scope(
-            bases, "".join(embedders), moment, request.recorded_as_of, rows[0]["position"]
+            bases,
+            "".join(embedders),
+            moment,
+            request.recorded_as_of,
+            rows[0]["position"],
+            fit=fit,
+            narrow=_narrow(request),
         )
         named = list(documents)
         exact: dict[str, dict[str, bool]] = defaultdict(dict)
@@ -124,19 +146,32 @@ class Scopes:
         valid = {r["project"]: r["valid"] for r in rows}
         for project, _ in bases:
             made = _only(valid[project])
+            if made is None and fit:
+                made = await self._fitting(connection, scope, project)
+                if made is None:  # too many: what is valid is found first, and sifted
+                    sifted.add(project)
             if made is None:
                 made = await self._filter(connection, scope, project, exact[project])
-            filters[project] = made or VectorFilter(include_historical=True)
+            filters[project] = scope.narrowed(made or VectorFilter(include_historical=True))
             if made is None:
                 sifted.add(project)
         return replace(scope, filters=filters, sifted=frozenset(sifted))
 
     async def sift(
-        self, connection: Any, scope: Scope, version_ids: Iterable[str]
+        self, connection: Any, scope: Scope, version_ids: Iterable[str], *, exact: bool
     ) -> frozenset[str]:
-        """Those versions that are valid in the scope."""
-        rows = self._sql.judged(connection, version_ids=list(version_ids), **scope.times)
-        return frozenset([r["version_id"] async for r in rows if r["valid"]])
+        """Those versions that fit the question and are valid in the scope. Not `exact`: what is
+        valid may change before Postgres has its last word, so that is left to it; what was known
+        in the past does not change."""
+        which: dict[str, Any] = {"version_ids": list(version_ids), **scope.times}
+        which |= {"exact": exact or scope.known is not None, **scope.fit.parameters}
+        return frozenset([r["version_id"] async for r in self._sql.sifted(connection, **which)])
+
+    async def _fitting(self, connection: Any, scope: Scope, project: str) -> VectorFilter | None:
+        """The versions that fit and are valid; None: they are too many to name."""
+        which: dict[str, Any] = {"project": project, **scope.times, **scope.fit.parameters}
+        rows = self._sql.fitting(connection, **which, limit=FEW + 1)
+        return _only([r["version_id"] async for r in rows])
 
     async def _filter(
         self, connection: Any, scope: Scope, project: str, exact: dict[str, bool]
@@ -178,4 +213,40 @@ def _only(versions: list[str] | None) -> VectorFilter | None:
     """These and no others; None: nobody named any, or they are too many."""
     if versions is None or len(versions) > FEW:
         return None
-    return VectorFilter(include_historical=True, versions=frozenset(versions))
+    return _named(frozenset(versions))
+
+
+def _named(versions: frozenset[str]) -> VectorFilter:
+    return VectorFilter(include_historical=True, versions=versions)
+
+
+def fit_of(request: QueryRequest) -> Fit:
+    """What a question asks of versions.
+
+    Raises:
+        Refusal: `invalid-request`: there is no such type of file.
+    """
+    types = set[str]()
+    for number, name in enumerate(request.types):
+        try:
+            types |= types_of(name)
+        except ValueError as error:
+            raise Refusal("invalid-request", f"types.{number}: {error}") from error
+    return Fit(
+        media_types=frozenset(types),
+        tags=frozenset(f"tag:{tag}" for tag in request.tags),
+        classes=frozenset(f"class:{name}" for name in request.classes),
+        received_from=request.received_from,
+        received_until=request.received_until,
+        dated_from=request.dated_from,
+        dated_until=request.dated_until,
+    )
+
+
+def _narrow(request: QueryRequest) -> dict[str, Any]:
+    """What a question asks of passages, as vectors and words are filtered by it."""
+    return {
+        "languages": frozenset(request.languages),
+        "documents": frozenset(request.documents),
+        "heading_prefix": request.heading_prefix,
+    }

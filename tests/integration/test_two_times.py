@@ -16,6 +16,7 @@ from kernel.testing import first
 from kernel.vectors import VectorFilter
 from services.indexer.handlers import on_erased
 from services.search import engine, scope
+from services.search import question as asked
 from services.search.projection import REVISION, digest
 from tests.integration.lines_world import LEGS, Lines, one_leg
 
@@ -222,7 +223,7 @@ async def test_valid_passages_are_found_behind_many_nearer_ones(
 ) -> None:
     monkeypatch.setattr(scope, "FEW", 1)
     monkeypatch.setattr(engine, "MORE", 2)
-    monkeypatch.setattr(engine, "CANDIDATES", 1)
+    monkeypatch.setattr(asked, "CANDIDATES", 1)
     for n in range(4):
         await world.load(f"old{n}", text(f"and many other words of {n} and of the law"), day(0))
     middle = await now(world)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.responses import JSONResponse
 
-from tests.unit.cli.door import Door, open_door
+from tests.unit.cli.door import HEX, Door, open_door
 from tests.unit.cli.test_commands import HIT, Kb, kb  # noqa: F401 - a fixture
 
 PLACE: dict[str, Any] = {"rank": 1, "raw_rank": 2, "score": 0.75}
@@ -59,3 +59,19 @@ def test_an_explained_reply_says_what_was_asked(door: Door, kb: Kb) -> None:  # 
     assert "fused      51 candidates, 10 read by the reranker, 2 looks" in out
     assert "took ms    embed 4.2" in out
     assert "\x1b" not in out
+
+
+def test_every_filter_is_sent(door: Door, kb: Kb) -> None:  # noqa: F811
+    kb(
+        "query", "x", "--heading", "Act", "--heading", "Fines", "--language", "en", "--type", "pdf",
+        "--document", HEX, "--tag", "old", "--tag", "new", "--class", "law",
+        "--dated-from", "2026-01-01", "--dated-until", "2026-02-01",
+        "--received-from", "2026-03-01", "--received-until", "2026-04-01",
+        "--max-distance", "0.5", "--json",
+    )  # fmt: skip
+    assert json.loads(door.seen[0][2]) == {
+        "query": "x", "project": "default", "heading_prefix": ["Act", "Fines"],
+        "languages": ["en"], "types": ["pdf"], "documents": [HEX], "tags": ["old", "new"],
+        "classes": ["law"], "dated_from": "2026-01-01", "dated_until": "2026-02-01",
+        "received_from": "2026-03-01", "received_until": "2026-04-01", "max_distance": 0.5,
+    }  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel import media
 from kernel.media import (
     CSV,
     DOC,
@@ -221,3 +222,22 @@ def test_any_old_office_file_gets_an_answer(tail: bytes, name: str) -> None:
 )
 def test_a_mail_is_told_by_its_header_lines(text: str, name: str, kind: str) -> None:
     assert sniff(text.encode(), name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        ("pdf", {media.PDF}),
+        ("application/x-new", {"application/x-new"}),
+        ("docx", {media.DOCX}),
+        ("word", {media.DOC, media.DOCX, media.ODT, media.RTF}),
+        ("md", {media.MARKDOWN}),
+    ],
+)
+def test_types_are_named_as_people_call_them(name: str, types: set[str]) -> None:
+    assert media.types_of(name) == types
+
+
+def test_what_no_type_is_called_is_refused() -> None:
+    with pytest.raises(ValueError, match="a media type, an ending, or pdf, word"):
+        media.types_of("letter")
