@@ -1,6 +1,6 @@
 """What search decides: how two rankings become one, and what a day sees."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -20,12 +20,22 @@ class Fused(Generic[Key]):
     keyword_rank: int | None
 
 
-def rrf(dense: Sequence[Key], keyword: Sequence[Key], k: int = RRF_K) -> list[Fused[Key]]:
+def rrf(
+    dense: Sequence[Key],
+    keyword: Sequence[Key],
+    k: int = RRF_K,
+    *,
+    others: Iterable[Sequence[Key]] = (),
+) -> list[Fused[Key]]:
     """Reciprocal rank fusion: each leg adds 1 / (k + rank). Equal sums: the dense leg first.
 
-    A key that a leg names twice counts at its first place.
+    A key that a leg names twice counts at its first place. `others`: dense rankings by further
+    models, of other keys. Their scores do not compare with each other, so the first of each is a
+    first.
     """
     by_dense, by_keyword = _ranks(dense), _ranks(keyword)
+    for other in others:
+        by_dense = by_dense | _ranks(other)
     fused = [
         Fused(
             key,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from kernel.keywords import Mode
 from kernel.log import Log
 from kernel.vectors import VectorHit, VectorIndex, collection_name
 from services.search.explain import explained, explained_hit, words_held
-from services.search.legs import Candidate, Found, Legs
+from services.search.legs import Candidate, Found, Legs, nearest
 from services.search.position import Positions
 from services.search.projection import Projection
 from services.search.question import Question
@@ -70,7 +71,7 @@ class Engine:
         """Passages for a question, best first. An unknown project has none.
 
         Raises:
-            Refusal: `embedders-differ`, `embedder-missing`.
+            Refusal: `embedder-missing`, `invalid-request`.
             Behind: `position-ahead`, `not-reached`: the log, or what is folded of it, does not go
                 as far as `min_position`.
         """
@@ -150,7 +151,7 @@ class Engine:
 
     async def _legs(self, question: Question, scope: Scope, connection: Any = None) -> Legs:
         if not scope.bases:
-            return Legs([], [], {})
+            return Legs({}, [], {})
         if connection is None:
             dense, keyword = await asyncio.gather(
                 self._dense(question, scope, self._pool), self._keyword(question, scope, None)
@@ -158,7 +159,8 @@ class Engine:
         else:  # one after the other: a second connection might never be free
             dense = await self._dense(question, scope, connection)
             keyword = await self._keyword(question, scope, connection)
-        points = list(dict.fromkeys(f.point_id for f in (*dense, *keyword)))
+        brought = chain(*dense.values(), keyword)
+        points = list(dict.fromkeys(f.point_id for f in brought))
         with question.step("passages"):
             rows = self._sql.passages(
                 connection or self._pool,
@@ -169,20 +171,26 @@ class Engine:
             )
             return Legs(dense, keyword, {r["point_id"]: r async for r in rows})
 
-    async def _dense(self, question: Question, scope: Scope, connection: Any) -> list[Found]:
-        vector = await question.vector(await self._embedder(scope))
+    async def _dense(
+        self, question: Question, scope: Scope, connection: Any
+    ) -> dict[str, list[Found]]:
+        """Of each model. Of one model the cosines compare, whatever project they are from."""
+        vectors = {m: await question.vector(await self._embedder(m)) for m in scope.models}
         with question.step("dense"):
             looks = [
-                self._nearest(vector, question, scope, base, connection) for base in scope.bases
+                self._nearest(vectors[model], question, scope, base, connection)
+                for model, bases in scope.models.items()
+                for base in bases
             ]
             if scope.sifted:  # on one connection
                 found = [await look for look in looks]
             else:
                 found = await asyncio.gather(*looks)
-        hits = [hit for hits in found for hit in hits]
-        if len(found) > 1:  # one model: cosines of different projects compare
-            hits.sort(key=lambda h: (-h.score, h.point_id))
-        return [Found.of(hit) for hit in hits[: question.depth]]
+        every = iter(found)
+        return {
+            model: nearest(chain(*islice(every, len(bases))), question.depth)
+            for model, bases in scope.models.items()
+        }
 
     async def _nearest(
         self,
@@ -208,9 +216,9 @@ class Engine:
                 return kept[:depth]
             limit *= MORE
 
-    async def _embedder(self, scope: Scope) -> Embedder:
+    async def _embedder(self, model_id: str) -> Embedder:
         try:
-            return await self._embedders.of(scope.embedder)
+            return await self._embedders.of(model_id)
         except UnknownEmbedder as error:
             raise Refusal("embedder-missing", str(error), status=503) from error
 

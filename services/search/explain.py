@@ -43,7 +43,7 @@ def explained_hit(
     point, row = candidate.fused.key, candidate.row
     return HitExplain(
         fused_rank=places[point],
-        dense=place(legs, legs.dense, point),
+        dense=next(filter(None, (place(legs, m, point) for m in legs.by_model.values())), None),
         keyword=place(legs, legs.keyword, point, held.get(point, ())),
         rerank_score=candidate.rerank_score,
         generation=dict(scope.bases)[row["project"]],
@@ -91,7 +91,7 @@ def _asked(scope: Scope, project: str, generation: int) -> Asked:
     return Asked(
         project=project,
         generation=generation,
-        embedder=scope.embedder,
+        embedder=scope.embedders[project],
         passed=passed(scope, project),
         named=None if flt.versions is None else len(flt.versions),
         also=len(flt.also),

@@ -1,7 +1,8 @@
 """What the two legs of a question bring, and what of it is valid."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -35,11 +36,21 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Legs:
-    """What both legs brought, best first, and the rows that Postgres confirmed, by point."""
+    """What both legs brought, best first, and the rows that Postgres confirmed, by point.
 
-    dense: list[Found]
+    `by_model`: the dense leg, of each model by itself, for cosines of different models do not
+    compare.
+    """
+
+    by_model: Mapping[str, list[Found]]
     keyword: list[Found]
     rows: dict[UUID, Any]
+
+    @property
+    def dense(self) -> list[Found]:
+        """What the models brought: the first of each, then the second of each, …"""
+        turns = zip_longest(*self.by_model.values())
+        return [found for turn in turns for found in turn if found is not None]
 
     @property
     def refused(self) -> list[str]:
@@ -48,15 +59,27 @@ class Legs:
         return sorted({version for point, version in every.items() if point not in self.rows})
 
     def crowded(self, depth: int) -> bool:
-        """Did what is not valid take most of the places in the dense leg?"""
-        return len(self.dense) == depth and len(self.valid(self.dense)) < depth // 2
+        """Did what is not valid take most of the places in the dense leg of a model?"""
+        return any(
+            len(found) == depth and len(self.valid(found)) < depth // 2
+            for found in self.by_model.values()
+        )
 
     def valid(self, leg: Sequence[Found]) -> list[Found]:
         """What of a leg Postgres confirmed: its ranks count."""
         return [f for f in leg if f.point_id in self.rows]
 
     def candidates(self) -> list[Candidate]:
-        """Fused; a rank is one among those that are valid."""
-        dense = [f.point_id for f in self.valid(self.dense)]
-        keyword = [f.point_id for f in self.valid(self.keyword)]
-        return [Candidate(f, self.rows[f.key]) for f in rrf(dense, keyword)]
+        """Fused; a rank is one among those that are valid, in the dense leg of one model."""
+        dense = [self._points(found) for found in self.by_model.values()] or [[]]
+        fused = rrf(dense[0], self._points(self.keyword), others=dense[1:])
+        return [Candidate(f, self.rows[f.key]) for f in fused]
+
+    def _points(self, leg: Sequence[Found]) -> list[UUID]:
+        return [f.point_id for f in self.valid(leg)]
+
+
+def nearest(hits: Iterable[VectorHit], depth: int) -> list[Found]:
+    """The best of what one model found in several projects."""
+    ordered = sorted(hits, key=lambda h: (-h.score, h.point_id))
+    return [Found.of(hit) for hit in ordered[:depth]]

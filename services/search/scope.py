@@ -42,13 +42,14 @@ KEEP_S = 600.0
 class Scope:
     """One state of Postgres as a question sees it.
 
-    `moment` None: any. `known` None: by what is known now. `position`: what is folded in, at least.
-    `filters`: for the vectors of each project. `sifted`: projects of which the filter lets too much
-    pass. `fit`, `narrow`: what else the question asks of a version, and of a passage.
+    `embedders`: the model of each project's vectors. `moment` None: any. `known` None: by what is
+    known now. `position`: what is folded in, at least. `filters`: for the vectors of each project.
+    `sifted`: projects of which the filter lets too much pass. `fit`, `narrow`: what else the
+    question asks of a version, and of a passage.
     """
 
     bases: tuple[Base, ...]
-    embedder: str
+    embedders: Mapping[str, str]
     moment: datetime | None
     known: datetime | None
     position: int
@@ -74,6 +75,14 @@ class Scope:
     def narrowed(self, flt: VectorFilter) -> VectorFilter:
         """With what the question asks of a passage."""
         return replace(flt, **self.narrow)
+
+    @property
+    def models(self) -> dict[str, list[Base]]:
+        """The bases of each model, in the order in which they were asked."""
+        of: dict[str, list[Base]] = {}
+        for base in self.bases:
+            of.setdefault(self.embedders[base[0]], []).append(base)
+        return of
 
     @property
     def times(self) -> dict[str, datetime | None]:
@@ -107,8 +116,7 @@ class Scopes:
         of the projects has an index.
 
         Raises:
-            Refusal: `embedders-differ`: similarities of different models do not compare;
-                `invalid-request`: there is no such type of file.
+            Refusal: `invalid-request`: there is no such type of file.
         """
         projects, deep, fit = list(request.bases), list[str](), fit_of(request)
         if not fit and not request.include_historical and request.recorded_as_of is None:
@@ -122,13 +130,10 @@ class Scopes:
         which: dict[str, Any] = {"projects": projects, "moment": moment, "deep": deep}
         rows = [r async for r in self._sql.opening(connection, **which, limit=FEW + 1)]
         bases = tuple((r["project"], r["generation"]) for r in rows if r["generation"] is not None)
-        embedders = {r["embedder"] for r in rows if r["generation"] is not None}
-        if len(embedders) > 1:
-            reason = f"these projects have vectors of different models: {', '.join(embedders)}"
-            raise Refusal("embedders-differ", reason, status=409)
+        embedders = {r["project"]: r["embedder"] for r in rows if r["generation"] is not None}
         scope = Scope(
             bases,
-            "".join(embedders),
+            embedders,
             moment,
             request.recorded_as_of,
             rows[0]["position"],

@@ -275,16 +275,14 @@ async def test_projects_are_fused_by_one_rank_for_each_leg(world: Lines) -> None
     assert sorted(h.keyword_rank or 0 for h in reply.results) == [1, 2, 3, 4, 5, 6]
 
 
-async def test_projects_of_different_models_are_not_mixed(world: Lines) -> None:
+async def test_a_project_of_a_model_that_is_not_at_hand_is_refused(world: Lines) -> None:
     for project in ("a", "b"):
         await world.load("act", text(project), day(0), project)
     await world.log.pool.execute("UPDATE read.generation SET embedder = 'x' WHERE project = 'b'")
-    with pytest.raises(Refusal) as refused:
-        await world.ask(QUESTION, projects=["a", "b"])
-    assert refused.value.code == "embedders-differ"
-    with pytest.raises(Refusal) as refused:
-        await world.ask(QUESTION, project="b")
-    assert refused.value.code == "embedder-missing"
+    for asked_of in ({"projects": ["a", "b"]}, {"project": "b"}):
+        with pytest.raises(Refusal) as refused:
+            await world.ask(QUESTION, **asked_of)
+        assert refused.value.code == "embedder-missing"
     assert await world.texts(QUESTION, project="a") == [said("a")]
 
 

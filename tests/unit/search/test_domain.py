@@ -59,3 +59,10 @@ def test_moments() -> None:
     assert moment_of(past, include_historical=False, now=NOW) == past
     assert moment_of(None, include_historical=True, now=NOW) is None
     assert moment_of(past, include_historical=True, now=NOW) is None
+
+
+def test_the_first_of_each_model_is_a_first() -> None:
+    fused = rrf(["a", "b"], ["c"], others=[["c", "d"]])
+    assert [(f.key, f.dense_rank, f.keyword_rank) for f in fused] == [
+        ("c", 1, 1), ("a", 1, None), ("b", 2, None), ("d", 2, None),
+    ]  # fmt: skip
