@@ -12,12 +12,14 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 -- `complete_first`: passages that hold all `required` words come before the others.
 -- `large`: go by the words; else by the projects, of which it then tells the planner. `most`: of more
 -- matching passages only so many are read; null: all. `known`: by what was said of validity then;
--- null: by what is said now. `fitted`: the version has to pass filters of its own.
+-- null: by what is said now. `fitted`: the version has to pass filters of its own. `brought` stands
+-- alone, else the planner, which knows nothing of read.known, goes through all passages of all valid
+-- versions where many pass.
 WITH asked AS MATERIALIZED (
   SELECT term, word, rarity
   FROM unnest(:terms::text[], :groups::int[], :rarity::float8[]) AS q (term, word, rarity)
 ),
-matching AS MATERIALIZED (
+brought AS MATERIALIZED (
   SELECT c.point_id, c.version_id, c.chunk_id, c.terms, c.term_count
   FROM read.chunk c
   WHERE c.terms @@ :tsquery::text::tsquery
@@ -27,7 +29,11 @@ matching AS MATERIALIZED (
     AND (cardinality(:languages::text[]) = 0 OR c.language = ANY (:languages))
     AND (cardinality(:documents::text[]) = 0 OR c.document_id = ANY (:documents))
     AND c.heading_path[1 : cardinality(:heading_prefix::text[])] = :heading_prefix::text[]
-    AND EXISTS (
+),
+matching AS MATERIALIZED (
+  SELECT c.point_id, c.version_id, c.chunk_id, c.terms, c.term_count
+  FROM brought c
+  WHERE EXISTS (
       SELECT FROM read.known v
       WHERE v.version_id = c.version_id
         AND (:known::timestamptz IS NULL AND v.current

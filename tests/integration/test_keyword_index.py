@@ -402,3 +402,42 @@ def test_part_of_the_versions_holds_a_part_of_the_passages() -> None:
 
 def test_words_of_one_place_share_it() -> None:
     assert tsvector([Word(("a", "b"))]) == "'a':1 'b':1"
+
+
+PUT_LARGE = """
+WITH put AS (
+  INSERT INTO read.chunk (project, generation, version_id, chunk_id, document_id, source_id,
+    ordinal, heading_path, byte_start, byte_end, title, text, language, terms, term_count, point_id)
+  SELECT 'law', 1, 'v' || i / 20, 'c' || i, 'd', 's', 0, '{}', 0, 1, 't', repeat(md5(i::text), 40),
+         'en', format($$'=word%s':1$$, i % 50)::tsvector, 1,
+         gen_random_uuid()
+    FROM generate_series(0, $1 - 1) AS i
+)
+INSERT INTO read.validity
+SELECT 'v' || n, 'd', 'law', $2, NULL FROM generate_series(0, $1 / 20) AS n
+"""
+
+
+async def test_passages_without_a_word_of_the_question_are_not_read(pool: "Pool[Any]") -> None:
+    """The planner knows nothing of what a version has, and so took all passages of all versions
+    for less work than those with the words of a long question."""
+    count, question = 50_000, " ".join(["word3", *(f"missing{n}" for n in range(60))])
+    await pool.execute(PUT_LARGE, count, START)
+    await pool.execute("ANALYZE read.chunk, read.validity")
+    index, bases = KeywordIndex(pool), [("law", 1)]
+    async with pool.acquire() as connection, connection.transaction():
+        await index.statistics(connection, bases)
+        before = await fetched(connection)
+        hits = await index.search(
+            bases, query_terms(question), NOW, limit=50, connection=connection
+        )
+        assert len(hits) == 50
+        assert await fetched(connection) - before < count / 4
+
+
+async def fetched(connection: Any) -> int:
+    """Rows of read.chunk that the transaction has read by an index."""
+    asked = (
+        "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'read.chunk'::regclass"
+    )
+    return int(await connection.fetchval(asked))
