@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import httpx
 
-from eval.retrieval import report
+from eval.retrieval import dated, report
 from eval.retrieval.metrics import SEED
 from eval.retrieval.pipeline import Loaded, Stuck, ask, load
 from eval.retrieval.report import Result
@@ -37,6 +37,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the set")
     parser.add_argument("--cross", type=Path, metavar="DIR2", help="the corpus of another folder")
+    parser.add_argument(
+        "--as-of", action="store_true", help="DIR has laws in versions, each asked for by day"
+    )
     parser.add_argument("--no-title", action="store_true", help="texts without their titles")
     parser.add_argument("--limit", type=_count, metavar="N", help="so many queries, spread evenly")
     parser.add_argument("--url", help="a stack that runs; its own project is deleted afterwards")
@@ -54,13 +57,16 @@ def arguments(given: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     options = parser.parse_args(given)
     options.key = options.key or os.environ.get("KB_API_KEY")
+    if options.as_of and (options.cross or options.config or options.limit):
+        parser.error("--as-of goes with --url, --key and --json only")
     if options.url and options.config:
         parser.error("--config starts stacks of its own: not with --url")
     if options.url and not options.key:
         parser.error("--url needs --key, or KB_API_KEY")
     try:
         options.configs = [Config(), *map(parsed, options.config)]
-        options.set = _set(options)
+        options.set = None if options.as_of else _set(options)
+        options.dated = dated.read(options.folder) if options.as_of else None
     except (BadConfig, BadSet) as error:
         parser.error(str(error))
     return options
@@ -123,9 +129,42 @@ async def _project(client: httpx.AsyncClient, *, delete: bool) -> AsyncIterator[
                 print(f"project {name} could not be deleted: {reply.text}", file=sys.stderr)
 
 
+def by_day(options: argparse.Namespace) -> None:
+    """`--as-of`: the default configuration only."""
+    began, load = datetime.now(UTC), os.getloadavg()[0]
+    versions, asked = options.dated
+
+    async def judged(client: httpx.AsyncClient) -> list[dated.Judged]:
+        client.timeout = httpx.Timeout(120)
+        async with client, _project(client, delete=bool(options.url)) as project:
+            await dated.load(client, project, versions)
+            return await dated.ask(client, project, asked)
+
+    try:
+        if options.url:
+            found = asyncio.run(judged(outside(options.url, options.key)))
+        else:
+            with (
+                TemporaryDirectory(prefix="kb-eval-") as folder,
+                running(Path(folder), Config()) as stack,
+            ):
+                found = asyncio.run(judged(stack.client()))
+    except (Stuck, httpx.HTTPError) as error:
+        raise SystemExit(f"no figures: {error!r}") from error
+    print(f"{began:%Y-%m-%d %H:%M} UTC, load {load:.1f} before, {os.getloadavg()[0]:.1f} after")
+    for line in dated.lines(options.folder.name, versions, found):
+        print(line)
+    if options.json:
+        about = {"at": began.isoformat(timespec="seconds"), "seed": SEED}
+        report.write_json(options.json, about | {"questions": dated.as_json(found)})
+
+
 def main(given: list[str]) -> None:
     """Measure, print, write the files that are asked for."""
     options = arguments(given)
+    if options.as_of:
+        by_day(options)
+        return
     began, load_before = datetime.now(UTC), os.getloadavg()[0]
     try:
         results = list(measured(options))

@@ -89,7 +89,7 @@ async def load(
 
     await asyncio.gather(*(upload(document) for document in documents))
     indexed = 0
-    async for job in _finished(client, list(jobs)):
+    async for job in finished(client, list(jobs)):
         if job["status"] == "indexed":
             indexed += 1
         else:
@@ -101,7 +101,7 @@ async def load(
     return Loaded(project, ids, tuple(held), time.perf_counter() - began)
 
 
-async def _finished(client: httpx.AsyncClient, jobs: list[str]) -> Any:
+async def finished(client: httpx.AsyncClient, jobs: list[str]) -> Any:
     """Each job when it is done, in the order of the uploads."""
     moved = time.monotonic()
     for job_id in jobs:

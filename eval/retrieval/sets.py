@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+ROW = frozenset({"_id", "text"})
+"""What a document and a query have at least."""
+
 
 class BadSet(Exception):
     """A folder that is no retrieval set."""
@@ -54,7 +57,7 @@ def read(folder: Path) -> RetrievalSet:
     """
     documents = documents_of(folder)
     known = {d.id for d in documents}
-    queries = {str(r["_id"]): str(r["text"]) for r in _rows(folder / "queries.jsonl")}
+    queries = {str(r["_id"]): str(r["text"]) for r in rows(folder / "queries.jsonl", ROW)}
     relevant = _qrels(folder / "qrels.tsv")
     notes = Counter({
         "queries without a relevant document, not asked": len(queries.keys() - relevant.keys()),
@@ -74,11 +77,11 @@ def documents_of(folder: Path) -> tuple[Document, ...]:
     Raises:
         BadSet: it cannot be read, or an id comes twice.
     """
-    rows = _rows(folder / "corpus.jsonl")
-    twice = [id_ for id_, n in Counter(str(r["_id"]) for r in rows).items() if n > 1]
+    found = rows(folder / "corpus.jsonl", ROW)
+    twice = [id_ for id_, n in Counter(str(r["_id"]) for r in found).items() if n > 1]
     if twice:
         raise BadSet(f"{folder}/corpus.jsonl has {twice[0]} more than once")
-    return tuple(_document(row) for row in rows)
+    return tuple(_document(row) for row in found)
 
 
 def _document(row: Mapping[str, Any]) -> Document:
@@ -139,17 +142,22 @@ def _qrels(path: Path) -> dict[str, frozenset[str]]:
     return {query: frozenset(ids) for query, ids in relevant.items()}
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def rows(path: Path, keys: frozenset[str]) -> list[dict[str, Any]]:
+    """The lines of a file, each with at least these keys.
+
+    Raises:
+        BadSet: it cannot be read, or a line is something else.
+    """
     # Not splitlines(): a text may hold U+2028, which ends no line of JSON.
     lines = _text(path).split("\n")
     try:
-        rows = [json.loads(line) for line in lines if line.strip()]
+        found = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise BadSet(f"{path}: {error}") from error
-    for row in rows:
-        if not isinstance(row, dict) or not {"_id", "text"} <= row.keys():
-            raise BadSet(f"{path}: a row without _id and text")
-    return rows
+    for row in found:
+        if not isinstance(row, dict) or not keys <= row.keys():
+            raise BadSet(f"{path}: a row without {' and '.join(sorted(keys))}")
+    return found
 
 
 def _text(path: Path) -> str:
