@@ -18,6 +18,7 @@ import numpy as np
 
 from eval.retrieval.metrics import Values, figure
 from eval.retrieval.pipeline import PARALLEL, Stuck, finished
+from eval.retrieval.report import shown
 from eval.retrieval.sets import BadSet, rows
 
 BEFORE, ON, NOW = "the day before", "on the day", "without a day"
@@ -165,8 +166,7 @@ def lines(name: str, versions: Sequence[Version], judged: Sequence[Judged]) -> I
 
 def _share(judged: Sequence[Judged], most: int) -> str:
     values: Values = np.array([j.place is not None and j.place <= most for j in judged], float)
-    found = figure(values)
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return shown(figure(values))
 
 
 def as_json(judged: Sequence[Judged]) -> list[dict[str, Any]]:

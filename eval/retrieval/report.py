@@ -57,10 +57,10 @@ def lines(found: RetrievalSet, results: list[Result]) -> Iterator[str]:
 
 def _rows(first: Result, others: list[Result]) -> Iterator[list[str]]:
     for name in first.values:
-        row = [name, _shown(figure(first.values[name]))]
+        row = [name, shown(figure(first.values[name]))]
         for other in others:
             difference = figure(other.values[name] - first.values[name])
-            row += [_shown(figure(other.values[name])), _shown(difference, "+")]
+            row += [shown(figure(other.values[name])), shown(difference, "+")]
         yield row
     times = [_times(other) for other in others]
     yield ["query p50 / p95", _times(first), *(cell for t in times for cell in (t, ""))]
@@ -81,7 +81,8 @@ def _times(result: Result) -> str:
     return f"{p50:.1f} / {p95:.1f} ms"
 
 
-def _shown(found: Figure, sign: str = "") -> str:
+def shown(found: Figure, sign: str = "") -> str:
+    """The mean, with its interval where it has one."""
     if found.low is None or found.high is None:
         return f"{found.mean:{sign}.4f}"
     return f"{found.mean:{sign}.4f} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
