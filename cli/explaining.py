@@ -37,6 +37,7 @@ def reply(note: QueryExplain) -> None:
         refused = f", {leg.found - leg.valid} not valid" if leg.found > leg.valid else ""
         out(f"{name:<10} {leg.found} of at most {note.depth} passages{refused}")
     read = f", {note.reranked} read by the reranker" if note.reranked else ""
+    read += f", {note.twins} folded as twins" if note.twins else ""
     looks = f", {note.rounds} looks" if note.rounds > 1 else ""
     out(f"fused      {note.candidates} candidates{read}{looks}")
     out("took ms    " + ", ".join(f"{part} {ms:.1f}" for part, ms in note.took_ms.items()))

@@ -78,6 +78,9 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         float | None,
         typer.Option("--max-distance", min=0, max=2, help="Nothing farther by its vector."),
     ] = None,
+    all_: Annotated[
+        bool, typer.Option("--no-fold", help="Near-identical passages each by itself.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each passage and of the reply why.")
     ] = False,
@@ -96,7 +99,7 @@ def query(  # noqa: PLR0913, PLR0917 - every option is a parameter
         "heading_prefix": heading, "languages": language, "types": type_, "documents": document,
         "tags": tag, "classes": class_, "dated_from": dated_from, "dated_until": dated_until,
         "received_from": received_from, "received_until": received_until,
-        "max_distance": max_distance,
+        "max_distance": max_distance, "fold": False if all_ else None,
     }  # fmt: skip
     body = {name: value for name, value in given.items() if value is not None}
     reply = call(DataDir(data.absolute()), "POST", "/query", json=body)

@@ -48,6 +48,9 @@ def _hit(rank: int, hit: Hit, fence: str, project: str) -> None:
         lines = lines[1:-1]
     for line in lines:
         out(f"   | {line}")
+    for twin in hit.twins:
+        where = clean(" > ".join((twin.title, *twin.heading_path)), one_line=True)
+        out(f"   = {where}  source {twin.source_id[:16]}  bytes {twin.byte_start}-{twin.byte_end}")
     out()
 
 

@@ -54,6 +54,8 @@ class QueryRequest(Body):
     """Its file came in then or later …"""
     received_until: AsOf | None = None
     """… and then or earlier."""
+    fold: bool = True
+    """Near-identical passages are one hit, with its `twins`; `top_k` counts hits."""
     max_distance: float | None = Field(None, ge=0, le=2)
     """Nothing farther than this from the question in the dense leg (1 - cosine)."""
 
@@ -141,8 +143,9 @@ class QueryExplain(Body):
 
     `words`: of the question, each with the terms that stand for it. `moment`, `known`: at what time
     passages had to be valid, by what was known when; None: any time, and now. `depth`: passages
-    that each leg may bring. `rounds`: looks, more than one where validity changed meanwhile.
-    `took_ms`: by step; the legs run beside each other, and later looks are added up.
+    that each leg may bring. `twins`: candidates that were folded into others. `rounds`: looks, more
+    than one where validity changed meanwhile, or twins took too many places. `took_ms`: by step;
+    the legs run beside each other, and later looks are added up.
     """
 
     moment: datetime | None
@@ -154,9 +157,27 @@ class QueryExplain(Body):
     dense: LegCount
     keyword: LegCount
     candidates: int
+    twins: int
     reranked: int
     rounds: int
     took_ms: dict[str, float]
+
+
+class Twin(Body):
+    """A passage that says the same as the hit that it stands under: its words are the same but for
+    few of them, and numbers and denials are. Where it stands is as in a hit."""
+
+    chunk_id: str
+    source_id: str
+    document_id: str
+    version_id: str
+    project: str
+    title: str
+    heading_path: list[str]
+    byte_start: int
+    byte_end: int
+    valid_from: datetime
+    valid_until: datetime | None
 
 
 class Hit(Body):
@@ -187,6 +208,8 @@ class Hit(Body):
     valid_from: datetime
     dense_rank: int | None = None
     keyword_rank: int | None = None
+    twins: list[Twin] = Field(default_factory=list)
+    """Near-identical passages that were found, too; `fold` of the request."""
     explain: HitExplain | None = None
     """Asked for by `explain`."""
 

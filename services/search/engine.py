@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.query import Hit, QueryReply, QueryRequest
+from contracts.query import Hit, QueryReply, QueryRequest, Twin
 from kernel.db import queries
 from kernel.embedder import Embedder, Embedders
 from kernel.embedder.registry import UnknownEmbedder
@@ -27,20 +27,24 @@ from services.search.projection import Projection
 from services.search.question import Question
 from services.search.rerank import Reranker, by_reading
 from services.search.scope import Scope, Scopes
+from services.search.twins import fold_twins
 
 MORE = 10
 """So many times more passages are looked at where what the vectors bring is sifted."""
+DEEPER, DEEPEST = 4, 800
+"""So many times more passages are looked at where twins leave too few; and a bound to that."""
 ROUNDS = 8
 """A question is asked again while Postgres refuses candidates of further documents."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """The last look at a question."""
+    """The last look at a question. `shown`: candidates without the twins of others."""
 
     scope: Scope
     legs: Legs
     candidates: list[Candidate]
+    shown: list[Candidate]
 
 
 class Engine:
@@ -78,8 +82,8 @@ class Engine:
         await self.positions.reach(request.min_position)
         question = Question(request)
         with question.step("all"):
-            look = await self._search(question)
-            candidates, skipped = await self._reranked(question, look.candidates)
+            look = await self._deep_enough(question)
+            candidates, skipped = await self._reranked(question, look.shown)
         reranked = self._reranker is not None and skipped is None and bool(candidates)
         shown = candidates[: request.top_k]
         name = fence_name(c.row["text"] for c in shown)
@@ -107,16 +111,26 @@ class Engine:
             look.legs,
             self._mode,
             candidates=len(look.candidates),
-            reranked=min(self._rerank_top, len(look.candidates)) if reply.reranked else 0,
+            twins=len(look.candidates) - len(look.shown),
+            reranked=min(self._rerank_top, len(look.shown)) if reply.reranked else 0,
         )
         noted = zip(reply.results, notes, strict=True)
         hits = [hit.model_copy(update={"explain": note}) for hit, note in noted]
         return reply.model_copy(update={"results": hits, "explain": whole})
 
+    async def _deep_enough(self, question: Question) -> Look:
+        """A look at enough passages, where twins took the places of others."""
+        while True:
+            look = await self._search(question)
+            folded = len(look.shown) < min(question.request.top_k, len(look.candidates))
+            if not (folded and look.legs.full(question.depth) and question.depth < DEEPEST):
+                return look
+            question.depth *= DEEPER
+
     async def _search(self, question: Question) -> Look:
         """One look at the newest state. Further ones, each at one snapshot, while it may be that a
         version took the place of one that was found in the middle of the look."""
-        question.rounds = 1
+        question.rounds += 1
         with question.step("scope"):
             scope = await self._scopes.open(self._pool, question.request)
         legs = await self._legs(question, scope)
@@ -130,7 +144,11 @@ class Engine:
             async with self._snapshot() as connection:
                 scope = await self._scopes.open(connection, question.request, documents)
                 legs = await self._legs(question, scope, connection)
-        return Look(scope, legs, legs.candidates())
+        candidates = shown = legs.candidates()
+        if question.request.fold:
+            with question.step("fold"):
+                shown = fold_twins(candidates)
+        return Look(scope, legs, candidates, shown)
 
     async def _doubtful(self, legs: Legs, depth: int) -> set[str]:
         """Documents of refused candidates, where the refusal may have cost a valid passage."""
@@ -277,4 +295,15 @@ def _hit(candidate: Candidate, name: str) -> Hit:
         valid_from=row["valid_from"],
         dense_rank=fused.dense_rank,
         keyword_rank=fused.keyword_rank,
+        twins=[_twin(twin.row) for twin in candidate.twins],
+    )
+
+
+def _twin(row: Any) -> Twin:
+    same = ("chunk_id", "source_id", "document_id", "version_id", "project", "byte_start",
+            "byte_end", "valid_from", "valid_until")  # fmt: skip
+    return Twin(
+        **{name: row[name] for name in same},
+        title=visible(row["title"]),
+        heading_path=[visible(h) for h in row["heading_path"]],
     )

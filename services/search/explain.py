@@ -12,9 +12,13 @@ from services.search.scope import Scope
 
 
 def explained(
-    question: Question, scope: Scope, legs: Legs, mode: Mode, *, candidates: int, reranked: int
+    question: Question,
+    scope: Scope,
+    legs: Legs,
+    mode: Mode,
+    **counts: int,
 ) -> QueryExplain:
-    """Of the whole reply."""
+    """Of the whole reply. `counts`: of candidates, of twins, of passages that were read again."""
     return QueryExplain(
         moment=scope.moment,
         known=scope.known,
@@ -24,8 +28,7 @@ def explained(
         depth=question.depth,
         dense=LegCount(found=len(legs.dense), valid=len(legs.valid(legs.dense))),
         keyword=LegCount(found=len(legs.keyword), valid=len(legs.valid(legs.keyword))),
-        candidates=candidates,
-        reranked=reranked,
+        **counts,
         rounds=question.rounds,
         took_ms={part: round(s * 1000, 3) for part, s in question.seconds.items()},
     )

@@ -27,11 +27,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A passage that the legs brought and Postgres confirmed."""
+    """A passage that the legs brought and Postgres confirmed; `twins` stand behind it and say the
+    same."""
 
     fused: Fused[UUID]
     row: Any
     rerank_score: float | None = None
+    twins: "tuple[Candidate, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ class Legs:
             len(found) == depth and len(self.valid(found)) < depth // 2
             for found in self.by_model.values()
         )
+
+    def full(self, depth: int) -> bool:
+        """May a leg have more?"""
+        return any(len(found) >= depth for found in (self.keyword, *self.by_model.values()))
 
     def valid(self, leg: Sequence[Found]) -> list[Found]:
         """What of a leg Postgres confirmed: its ranks count."""

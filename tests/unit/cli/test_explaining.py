@@ -22,7 +22,7 @@ WHOLE: dict[str, Any] = {
         "named": 7, "also": 0, "without": 0,
     }],
     "words": {"fine": ["en:fine"]}, "depth": 50, "dense": {"found": 50, "valid": 49},
-    "keyword": {"found": 3, "valid": 3}, "candidates": 51, "reranked": 10, "rounds": 2,
+    "keyword": {"found": 3, "valid": 3}, "candidates": 51, "twins": 4, "reranked": 10, "rounds": 2,
     "took_ms": {"embed": 4.25},
 }  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_an_explained_reply_says_what_was_asked(door: Door, kb: Kb) -> None:  # 
     out = kb("query", "x", "--explain").out
     assert "valid at   2026-11-30 12:00:00 UTC, by what is known now" in out
     assert "dense      50 of at most 50 passages, 1 not valid" in out
-    assert "fused      51 candidates, 10 read by the reranker, 2 looks" in out
+    assert "fused      51 candidates, 10 read by the reranker, 4 folded as twins, 2 looks" in out
     assert "took ms    embed 4.2" in out
     assert "\x1b" not in out
 
@@ -67,11 +67,12 @@ def test_every_filter_is_sent(door: Door, kb: Kb) -> None:  # noqa: F811
         "--document", HEX, "--tag", "old", "--tag", "new", "--class", "law",
         "--dated-from", "2026-01-01", "--dated-until", "2026-02-01",
         "--received-from", "2026-03-01", "--received-until", "2026-04-01",
-        "--max-distance", "0.5", "--json",
+        "--max-distance", "0.5", "--no-fold", "--json",
     )  # fmt: skip
     assert json.loads(door.seen[0][2]) == {
         "query": "x", "project": "default", "heading_prefix": ["Act", "Fines"],
         "languages": ["en"], "types": ["pdf"], "documents": [HEX], "tags": ["old", "new"],
         "classes": ["law"], "dated_from": "2026-01-01", "dated_until": "2026-02-01",
         "received_from": "2026-03-01", "received_until": "2026-04-01", "max_distance": 0.5,
+        "fold": False,
     }  # fmt: skip

@@ -1,0 +1,128 @@
+"""Near-identical passages among the candidates: the best one is shown, the others stand under it.
+
+What differs must not matter: numbers and words that deny are the same, in the same order, and all
+but few words are. Headings do not count, so one text in two documents is one. But within
+a version the headings tell passages apart, and of one document's versions only equal words are
+twins: what differs between them is what somebody asks who asks for all of them.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import nsmallest
+from itertools import chain
+
+from contracts.artifacts import breadcrumb
+from services.search.legs import Candidate
+
+LIKE = 0.9
+"""Of all groups of `SHINGLE` words in two passages, this part is in both."""
+SHINGLE = 3
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_DENYING = frozenset({
+    "not", "no", "nor", "never", "none", "without", "cannot", "except", "unless", "neither",
+    "nicht", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "ohne",
+    "weder", "außer", "не", "ни", "нет", "без", "никогда", "кроме", "няма", "нито", "никога",
+    "освен", "нема", "ниту", "никогаш", "није", "нису", "нити", "никада", "осим", "ne", "ni",
+    "nije", "nisu", "nema", "bez", "niti", "nikada", "osim", "niso", "nima", "brez", "nikoli",
+    "razen",
+})  # fmt: skip
+"""Words that deny or except, in the eight languages."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A candidate and its words."""
+
+    candidate: Candidate
+    words: tuple[str, ...]
+
+    @cached_property
+    def telling(self) -> tuple[str, ...]:
+        """Words in which twins do not differ."""
+        return tuple(w for w in self.words if w in _DENYING or _tells(w))
+
+    @cached_property
+    def shingles(self) -> frozenset[tuple[str, ...]]:
+        """All groups of words that follow each other."""
+        size = min(SHINGLE, len(self.words))
+        return frozenset(zip(*(self.words[n:] for n in range(size)), strict=False))
+
+    @cached_property
+    def anchors(self) -> list[tuple[str, ...]]:
+        """The first of them in any one order, more than may be missing in a twin: two texts that
+        are alike have one of these in common."""
+        few = len(self.shingles) - int(LIKE * len(self.shingles)) + 1
+        return nsmallest(few, self.shingles, key=hash)
+
+    def is_twin_of(self, other: "_Text") -> bool:
+        """Do they say the same?"""
+        mine, theirs = self.candidate.row, other.candidate.row
+        same = mine["version_id"] == theirs["version_id"]
+        if same and mine["heading_path"] != theirs["heading_path"]:
+            return False
+        if self.words == other.words:
+            return True
+        if not same and mine["document_id"] == theirs["document_id"]:
+            return False
+        common = len(self.shingles & other.shingles)
+        return common >= LIKE * (len(self.shingles) + len(other.shingles) - common)
+
+
+class _Shown:
+    """The passages that are shown, and where to look for one that is like another."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[_Text]] = []
+        self._alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        self._holding: dict[tuple[str, ...], list[int]] = defaultdict(list)
+
+    def take(self, text: _Text) -> None:
+        """Under the first of which it is a twin, or by itself."""
+        rivals = self._rivals(text)
+        first = next((n for n in rivals if text.is_twin_of(self.groups[n][0])), None)
+        if first is not None:
+            self.groups[first].append(text)
+            return
+        self._alike[text.telling].append(len(self.groups))
+        for shingle in text.anchors:
+            self._holding[shingle].append(len(self.groups))
+        self.groups.append([text])
+
+    def _rivals(self, text: _Text) -> list[int]:
+        """Those with the same telling words that may be like it."""
+        alike = self._alike[text.telling]
+        if not alike:
+            return []
+        return sorted(set(alike).intersection(chain(*(self._holding[s] for s in text.anchors))))
+
+
+def fold_twins(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Each passage once, in the order of the candidates, with its twins; the first one is shown."""
+    shown = _Shown()
+    for candidate in candidates:
+        shown.take(_Text(candidate, _words(candidate)))
+    return [_with(group) for group in shown.groups]
+
+
+def _with(group: Sequence[_Text]) -> Candidate:
+    twins = tuple(text.candidate for text in group[1:])
+    return replace(group[0].candidate, twins=twins) if twins else group[0].candidate
+
+
+def _words(candidate: Candidate) -> tuple[str, ...]:
+    row = candidate.row
+    path = tuple(row["heading_path"])
+    lines = row["text"].removeprefix(breadcrumb(row["title"], path)).splitlines()
+    text = "\n".join(line for line in lines if line.lstrip("# ").rstrip() not in path)
+    return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _tells(word: str) -> bool:
+    if word.isalpha():
+        return False
+    return word.endswith(("n't", "n’t")) or any(c.isdigit() for c in word)
