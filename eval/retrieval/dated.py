@@ -7,7 +7,8 @@ and, where no later change touches the section, without a day.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from eval.retrieval.sets import BadSet, rows
 BEFORE, ON, NOW = "the day before", "on the day", "without a day"
 WHOLE, OWN = "all laws", "in its law"
 TOP = 5
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Judged:
-    """What came: places from 1 of the right words, None: not among the first fifty."""
+    """What came: the place from 1 of the right words, None: not among the first fifty; `section`:
+    is the first passage of the right section? That may be long, and its words in a later passage.
+    """
 
     asked: Asked
     scope: str
     place: int | None
+    section: bool
     leaked: bool
 
 
@@ -144,7 +149,10 @@ def _judge(question: Asked, scope: str, hits: Sequence[Mapping[str, Any]], docum
     texts = [_plain(h["text"]) if h["document_id"] == document else "" for h in hits]
     place = next((n for n, text in enumerate(texts, 1) if question.wanted in text), None)
     leaked = question.gone is not None and any(question.gone in text for text in texts)
-    return Judged(question, scope, place, leaked)
+    first = hits[0] if hits else {"document_id": "", "heading_path": []}
+    under = [_plain(heading) for heading in first["heading_path"]]
+    right = first["document_id"] == document and _plain(question.section) in under
+    return Judged(question, scope, place, right, leaked)
 
 
 def lines(name: str, versions: Sequence[Version], judged: Sequence[Judged]) -> Iterator[str]:
@@ -153,19 +161,25 @@ def lines(name: str, versions: Sequence[Version], judged: Sequence[Judged]) -> I
     laws = len({v.law for v in versions})
     yield f"{name}: {laws} laws, {len(versions)} versions, {len(judged) // 2} questions"
     yield ""
-    heads = ("as of", "searched", "questions", "words on top", f"in {TOP}", "of another day")
+    heads = (
+        "as of", "searched", "questions", "section on top", "words on top", f"words in {TOP}",
+        "of another day",
+    )  # fmt: skip
     yield f"| {' | '.join(heads)} |"
-    yield "|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|"
     for when in (BEFORE, ON, NOW):
         for scope in (WHOLE, OWN):
             own = [j for j in judged if j.asked.when == when and j.scope == scope]
-            first, few = (_share(own, most) for most in (1, TOP))
+            right = _share(j.section for j in own)
+            first, few = (
+                _share(j.place is not None and j.place <= most for j in own) for most in (1, TOP)
+            )
             leaked = sum(j.leaked for j in own)
-            yield f"| {when} | {scope} | {len(own)} | {first} | {few} | {leaked} |"
+            yield f"| {when} | {scope} | {len(own)} | {right} | {first} | {few} | {leaked} |"
 
 
-def _share(judged: Sequence[Judged], most: int) -> str:
-    values: Values = np.array([j.place is not None and j.place <= most for j in judged], float)
+def _share(judged: Iterable[bool]) -> str:
+    values: Values = np.array(list(judged), float)
     return shown(figure(values))
 
 
@@ -175,12 +189,12 @@ def as_json(judged: Sequence[Judged]) -> list[dict[str, Any]]:
         {
             "when": j.asked.when, "law": j.asked.law, "section": j.asked.section,
             "day": j.asked.day and j.asked.day.isoformat(), "searched": j.scope,
-            "place": j.place, "of_another_day": j.leaked,
+            "place": j.place, "right_section": j.section, "of_another_day": j.leaked,
         }
         for j in judged
     ]  # fmt: skip
 
 
 def _plain(text: str) -> str:
-    """Markdown lines run on: one space between words."""
-    return " ".join(text.replace("\\", "").split())
+    """Words only: marks, escapes and line ends differ between a source and canonical Markdown."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "

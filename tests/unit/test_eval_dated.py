@@ -39,11 +39,11 @@ def test_a_change_is_asked_for_before_on_and_without_its_day(tmp_path: Path) -> 
     versions, asked = dated.read(folder(tmp_path, CHANGE, LATER))
     assert [v.day.year for v in versions] == [2012, 2013]
     assert [(q.when, q.day, q.wanted, q.gone) for q in asked] == [
-        (dated.BEFORE, date(2013, 1, 10), "ten euro", None),
-        (dated.ON, date(2013, 1, 11), "twenty euro", "ten euro"),
-        (dated.BEFORE, date(2018, 2, 2), "twenty euro", None),
-        (dated.ON, date(2018, 2, 3), "thirty", None),
-        (dated.NOW, None, "thirty", None),  # only the last change of a section is what holds now
+        (dated.BEFORE, date(2013, 1, 10), " ten euro ", None),
+        (dated.ON, date(2013, 1, 11), " twenty euro ", " ten euro "),
+        (dated.BEFORE, date(2018, 2, 2), " twenty euro ", None),
+        (dated.ON, date(2018, 2, 3), " thirty ", None),
+        (dated.NOW, None, " thirty ", None),  # only the last change of a section is what holds now
     ]
 
 
@@ -68,7 +68,8 @@ class Base:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/query":
             self.asked.append(json.loads(request.content))
-            hits = [{"document_id": d, "text": text} for d, text in self.hits]
+            under = ["A", "§ 5"]
+            hits = [{"document_id": d, "text": t, "heading_path": under} for d, t in self.hits]
             return httpx.Response(200, json={"results": hits})
         if request.url.path.startswith("/jobs/"):
             job = {"job_id": "j", "status": self.status, "done": True, "error": None}
@@ -112,4 +113,4 @@ async def test_only_the_laws_own_passages_count_and_words_of_another_day_are_tol
     assert base.asked[1]["documents"] == ["doc-a"]
     assert "as_of" not in base.asked[-1]
     table = list(dated.lines("laws", [], judged))
-    assert "| on the day | all laws | 1 | 0.0000 | 1.0000 | 1 |" in table
+    assert "| on the day | all laws | 1 | 0.0000 | 0.0000 | 1.0000 | 1 |" in table
