@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,8 +39,7 @@ WARM = 40
 KEY = "bench"
 PARTS = ("embed", "dense", "keyword", "passages")
 BAR = 3.0
-"""The dense leg grows by so much at most when the base grows by ten: log 10⁴ to log 10⁵ is 1.25, and
-below some 20,000 passages the engine searches exactly."""
+"""The dense leg grows by so much at most when the base grows by ten; log 10⁴ to log 10⁵ is 1.25."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ async def measure(sizes: Sequence[int] = SIZES) -> list[Row]:
                 rows.append(_row(what, str(found), ratio, f"to {sizes[0]:,}, p50"))
                 dense.setdefault(size, found.parts["dense"])
                 _tell(rows[-1].line())
-    for before, size in zip(sizes, sizes[1:], strict=False):
+    for before, size in pairwise(sizes):
         ratio = dense[size] / dense[before]
         figures = f"{dense[before]:.2f} ms, {dense[size]:.2f} ms"
         bar = f"at most {BAR:g}"
@@ -133,7 +133,7 @@ async def _service(
         "KB_LOG_LEVEL": "WARNING", **settings,
     }  # fmt: skip
     command = guarded([sys.executable, "-m", "cli.main", "run", "search", "--data", str(data)])
-    process = subprocess.Popen(command, env=env)
+    process = subprocess.Popen(command, env=env)  # noqa: ASYNC220 - from the main thread, see spawn
     headers = {"Authorization": f"Bearer {KEY}"}
     limits = httpx.Limits(max_connections=max(CLIENTS))
     try:

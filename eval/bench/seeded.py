@@ -141,7 +141,7 @@ class Material:
         return [*own, *(Word((f"={term}",)) for term in passage.rare)]
 
     def asked(self, count: int, size: int, seed: int) -> list[str]:
-        """Questions to a base of `size`: every other a real one, the others of a passage's words."""
+        """Questions to a base of `size`: every other is real, the others are words of passages."""
         chance = random.Random(seed)
         made = []
         for number in range(count):

@@ -35,3 +35,6 @@ SELECT version_id, document_id, repeat(version_id, 2), :project, version_id, ver
 
 -- name: index_terms#
 CREATE INDEX chunk_terms ON read.chunk USING gin (terms) WITH (gin_pending_list_limit = 256);
+
+-- name: count_vectors$
+SELECT count(*) FROM cache.embedding;

@@ -120,6 +120,7 @@ async def build(env: Env) -> Service:
         reranker=reranker,
         rerank_top=reranking.reranker_top,
     )
+    engine.within_s = settings.answer_within_s
     documents = Documents(env.log, env.blobs)
     app = create_app(env, engine, documents, projection, embedders.default.count_tokens)
     rate = AuditSettings().audit_per_minute

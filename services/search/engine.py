@@ -50,6 +50,9 @@ class Look:
 class Engine:
     """Answers `QueryRequest`s."""
 
+    within_s = 30.0
+    """Longest work at a question."""
+
     def __init__(
         self,
         event_log: Log,
@@ -75,11 +78,21 @@ class Engine:
         """Passages for a question, best first. An unknown project has none.
 
         Raises:
-            Refusal: `embedder-missing`, `invalid-request`.
+            Refusal: `embedder-missing`, `invalid-request`; `too-slow`: no answer in time.
             Behind: `position-ahead`, `not-reached`: the log, or what is folded of it, does not go
                 as far as `min_position`.
         """
         await self.positions.reach(request.min_position)
+        try:
+            async with asyncio.timeout(self.within_s) as clock:
+                return await self._answer(request)
+        except TimeoutError:
+            if not clock.expired():  # a store's own
+                raise
+            reason = f"no answer within {self.within_s:g} s: ask again later, or for fewer words"
+            raise Refusal("too-slow", reason, status=504) from None
+
+    async def _answer(self, request: QueryRequest) -> QueryReply:
         question = Question(request)
         with question.step("all"):
             look = await self._deep_enough(question)

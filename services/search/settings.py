@@ -18,3 +18,6 @@ class SearchSettings(Environment):
     position_wait_s: float = Field(
         5, ge=0, le=60, description="Longest wait until a reply reflects a `min_position`"
     )
+    answer_within_s: float = Field(
+        30, gt=0, le=55, description="Longest work at a question; then 504 `too-slow`"
+    )

@@ -28,7 +28,7 @@ class Door(Lines):
 
     def __init__(self, log: Log) -> None:
         super().__init__(log)
-        self.wait_s = 0.0
+        self.wait_s, self.within_s = 0.0, 30.0
 
     def client(self, key: str = KEY) -> httpx.AsyncClient:
         async def health() -> dict[str, str]:
@@ -37,6 +37,7 @@ class Door(Lines):
         settings = Settings.model_validate({"api_key": KEY})
         env: Any = SimpleNamespace(settings=settings, health=health, log=self.log, blobs=self.blobs)
         engine = Engine(self.log, self.projection, self.embedder, self.vectors, wait_s=self.wait_s)
+        engine.within_s = self.within_s
         documents = Documents(self.log, self.blobs)  # type: ignore[arg-type]
         searching = create_app(env, engine, documents, self.projection, len)
         app = create_api("indexer", api_key=KEY, health=health)
@@ -159,3 +160,31 @@ async def test_nobody_without_the_key_is_waited_for(door: Door) -> None:
         reply = await client.get("/documents", headers=headers)
     assert reply.status_code == 401
     assert "KB-Position" not in reply.headers
+
+
+async def test_a_question_that_takes_too_long_is_told_so_and_no_store_is_blamed(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await door.load("act.md", TEXT, START)
+    door.within_s = 0.05
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(door.vectors, "search", never)
+    async with door.client() as client:
+        reply = await ask(client)
+    assert (reply.status_code, reply.json()["type"]) == (504, "urn:kb:problem:too-slow")
+    assert "within 0.05 s" in reply.json()["detail"]
+
+
+async def test_a_store_that_times_out_is_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    await door.load("act.md", TEXT, START)
+
+    async def late(*_: Any) -> Any:
+        raise TimeoutError
+
+    monkeypatch.setattr(door.vectors, "search", late)
+    async with door.client() as client:
+        reply = await ask(client)
+    assert (reply.status_code, reply.json()["type"]) == (503, "urn:kb:problem:unavailable")
