@@ -34,6 +34,7 @@ from cli.restore import restore
 from cli.review import app as review_app
 from cli.scan import scan
 from cli.verify import verify
+from cli.why import why
 
 app = typer.Typer(
     name="kb",
@@ -192,6 +193,7 @@ async def _ingest(
 
 app.command()(query)
 app.command()(context)
+app.command()(why)
 
 
 @doc.command("list")

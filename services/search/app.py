@@ -28,6 +28,7 @@ from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 from services.search.stream import add_stream_route
 from services.search.warm import Warmer
+from services.search.why import Whys, add_why_route
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 
@@ -42,6 +43,7 @@ def create_app(
     add_original_routes(app, originals)
     add_passage_routes(app, passages)
     add_context_route(app, Contexts(engine, documents, passages, count))
+    add_why_route(app, Whys(env.pool, engine))
     add_history_routes(app, Histories(env.log, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from kernel.fence import fence, fence_name, visible
 from kernel.keyword_index import Base, KeywordIndex
 from kernel.keywords import Mode
 from kernel.log import Log
-from kernel.vectors import VectorHit, VectorIndex, collection_name
+from kernel.vectors import VectorFilter, VectorHit, VectorIndex, collection_name
 from services.search.explain import explained, explained_hit, words_held
 from services.search.legs import Candidate, Found, Legs, nearest
 from services.search.position import Positions
@@ -29,6 +30,8 @@ from services.search.rerank import Reranker, by_reading
 from services.search.scope import Scope, Scopes
 from services.search.twins import fold_twins
 
+PASSAGES = 100_000
+"""More than a version has."""
 MORE = 10
 """So many times more passages are looked at where what the vectors bring is sifted."""
 DEEPER, DEEPEST = 4, 800
@@ -45,6 +48,22 @@ class Look:
     legs: Legs
     candidates: list[Candidate]
     shown: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question comes to, best first. `skipped`: why nothing was read again; `read`: how many
+    of `look.shown` were."""
+
+    look: Look
+    candidates: list[Candidate]
+    skipped: str | None
+    read: int
+
+    @property
+    def reranked(self) -> bool:
+        """Is the order that of the reranker?"""
+        return self.read > 0 and bool(self.candidates)
 
 
 class Engine:
@@ -94,29 +113,56 @@ class Engine:
 
     async def _answer(self, request: QueryRequest) -> QueryReply:
         question = Question(request)
-        with question.step("all"):
-            look = await self._deep_enough(question)
-            candidates, skipped = await self._reranked(question, look.shown)
-        reranked = self._reranker is not None and skipped is None and bool(candidates)
-        shown = candidates[: request.top_k]
+        answer = await self.answer(question)
+        shown = answer.candidates[: request.top_k]
         name = fence_name(c.row["text"] for c in shown)
         reply = QueryReply(
             results=[_hit(c, name) for c in shown],
-            reranked=reranked,
-            score_kind="rerank" if reranked else "rrf",
-            position=look.scope.position,
-            rerank_skipped=skipped,
+            reranked=answer.reranked,
+            score_kind="rerank" if answer.reranked else "rrf",
+            position=answer.look.scope.position,
+            rerank_skipped=answer.skipped,
             fence=name,
         )
-        return await self._explained(reply, question, look, shown) if request.explain else reply
+        if not request.explain:
+            return reply
+        return await self._explained(reply, question, answer.look, shown)
+
+    async def answer(self, question: Question) -> Answer:
+        """All that may be shown, best first."""
+        with question.step("all"):
+            look = await self._deep_enough(question)
+            candidates, skipped = await self._reranked(question, look.shown)
+        read = self._reranker is not None and skipped is None and bool(look.shown)
+        return Answer(look, candidates, skipped, min(self._rerank_top, len(look.shown)) * read)
+
+    async def deep(self, question: Question, scope: Scope, depth: int) -> Legs:
+        """What both legs bring if they may bring so many."""
+        deep = Question(question.request)
+        deep.depth = depth
+        return await self._legs(deep, scope)
+
+    async def nearness(self, question: Question, scope: Scope, row: Any) -> float | None:
+        """The cosine of a passage, wherever it stands; None: the vectors do not have it."""
+        vector = await question.vector(await self._embedder(scope.embedders[row["project"]]))
+        collection = collection_name(row["project"], row["generation"])
+        flt = VectorFilter(include_historical=True, versions=frozenset([row["version_id"]]))
+        hits = await self._vectors.search(collection, vector, flt, PASSAGES)
+        return next((h.score for h in hits if h.point_id == row["point_id"]), None)
+
+    async def words_of(
+        self, question: Question, scope: Scope, points: Sequence[UUID]
+    ) -> dict[UUID, list[str]]:
+        """Which words of a question passages hold."""
+        which = {"points": list(points), "bases": scope.named}
+        rows = self._sql.held_terms(self._pool, terms=question.terms.terms, **which)
+        return {r["point_id"]: words_held(question.terms, r["terms"]) async for r in rows}
 
     async def _explained(
         self, reply: QueryReply, question: Question, look: Look, shown: Sequence[Candidate]
     ) -> QueryReply:
         places = {c.fused.key: place for place, c in enumerate(look.candidates, 1)}
-        which = {"points": [c.fused.key for c in shown], "bases": look.scope.named}
-        rows = self._sql.held_terms(self._pool, terms=question.terms.terms, **which)
-        held = {r["point_id"]: words_held(question.terms, r["terms"]) async for r in rows}
+        held = await self.words_of(question, look.scope, [c.fused.key for c in shown])
         notes = [explained_hit(c, look.scope, look.legs, places, held) for c in shown]
         whole = explained(
             question,

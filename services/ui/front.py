@@ -43,6 +43,7 @@ from contracts.passages import ContextReply, ContextRequest, PassageView
 from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
+from contracts.why import WhyReply, WhyRequest
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
 from services.ui.settings import UiSettings
@@ -121,6 +122,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/jobs/{id}/retry", "ingest", "editor",
           "Try the document of an ingest again, as a new job", JobChanged),
     Route("POST", "/query", "search", "viewer", "Find passages", QueryReply, QueryRequest),
+    Route("POST", "/query/why", "search", "viewer", "Why a passage is not among the answers",
+          WhyReply, WhyRequest),
     Route("POST", "/context", "search", "viewer",
           "Found passages as numbered, fenced sources for a model, within a number of tokens",
           ContextReply, ContextRequest),

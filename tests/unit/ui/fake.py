@@ -401,6 +401,11 @@ class Fake:
                 results=self.hits, reranked=False, score_kind="rrf", position=7, fence=FENCE
             )
 
+        @app.post("/query/why")
+        async def why(request: Request) -> JSONResponse:
+            await self._note(request)
+            return JSONResponse({"reason": "unknown"})
+
         @app.post("/context")
         async def context(request: Request) -> JSONResponse:
             await self._note(request)
