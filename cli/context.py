@@ -1,23 +1,20 @@
 """`kb context`: what a base knows of a question, as numbered sources for a model."""
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cli import asking
 from cli.datadir import DataDir
 from cli.output import clean, note, out, raw
 from contracts.passages import ContextReply
 
 
 def context(  # noqa: PLR0913, PLR0917 - every option is a parameter
-    text: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    text: asking.Text,
+    data: asking.Data = asking.DATA,
     budget: Annotated[
         int | None, typer.Option("--budget", help="Tokens at most (3000), as the embedder counts.")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option("--top-k", help="Passages that are looked at (20).")
     ] = None,
     neighbours: Annotated[
         int | None, typer.Option("--neighbours", help="So many passages around each.")
@@ -28,31 +25,35 @@ def context(  # noqa: PLR0913, PLR0917 - every option is a parameter
     reading: Annotated[
         bool, typer.Option("--reading", help="In the order of the texts; else the best first.")
     ] = False,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", help="What was valid on that day (or instant).")
-    ] = None,
-    recorded_as_of: Annotated[
-        str | None, typer.Option("--recorded-as-of", help="By what was known on that day.")
-    ] = None,
-    project: Annotated[
-        list[str] | None,
-        typer.Option("--project", help="The knowledge base; again for several at once."),
-    ] = None,
-    data: Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")] = Path(
-        "data"
-    ),
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    top_k: asking.TopK = None,
+    as_of: asking.AsOf = None,
+    recorded_as_of: asking.RecordedAsOf = None,
+    include_historical: asking.Historical = False,
+    min_position: asking.MinPosition = None,
+    min_score: asking.MinScore = None,
+    project: asking.Projects = None,
+    heading: asking.Heading = None,
+    language: asking.Language = None,
+    type_: asking.Type = None,
+    document: asking.Document = None,
+    tag: asking.Tag = None,
+    class_: asking.Class = None,
+    dated_from: asking.DatedFrom = None,
+    dated_until: asking.DatedUntil = None,
+    received_from: asking.ReceivedFrom = None,
+    received_until: asking.ReceivedUntil = None,
+    max_distance: asking.MaxDistance = None,
+    no_fold: asking.NoFold = False,
+    json_: asking.Json = False,
 ) -> None:
     """Numbered, fenced sources for a model. With --json exactly the reply of `POST /context`."""
+    options: dict[str, Any] = dict(locals())
+    del options["data"], options["json_"]
     from cli.client import call
 
-    given: dict[str, Any] = {
-        "query": sys.stdin.read() if text == "-" else text, "budget": budget, "top_k": top_k,
-        "neighbours": neighbours, "section": section or None,
-        "order": "reading" if reading else None, "as_of": as_of, "recorded_as_of": recorded_as_of,
-        "projects": project,
-    }  # fmt: skip
-    body = {name: value for name, value in given.items() if value is not None}
+    body = asking.body(options)
+    if body.pop("reading", False):
+        body["order"] = "reading"
     reply = call(DataDir(data.absolute()), "POST", "/context", json=body)
     if json_:
         raw(reply.content)

@@ -50,13 +50,13 @@ def test_a_context_is_printed_harmless_and_its_size_beside_it(door: Door, kb: Kb
     door.reply = JSONResponse(TOLD)
     done = kb(
         "context", "казна", "--budget", "300", "--neighbours", "1", "--section", "--reading",
-        "--as-of", "2021-01-01", "--project", "a", "--project", "b",
+        "--as-of", "2021-01-01", "--project", "a", "--project", "b", "--type", "pdf",
     )  # fmt: skip
     assert "[1] Закон (закон.md)\n\nКазна\ufffd[31m\n" in done.out
     assert "1 sources, 12 of 300 tokens; 2 passages left out; the passage is cut" in done.err
     assert json.loads(door.seen[0][2]) == {
         "query": "казна", "budget": 300, "neighbours": 1, "section": True, "order": "reading",
-        "as_of": "2021-01-01", "projects": ["a", "b"],
+        "as_of": "2021-01-01", "projects": ["a", "b"], "types": ["pdf"],
     }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def test_a_context_asks_for_no_more_than_was_said(door: Door, kb: Kb) -> None:  
     door.reply = JSONResponse(TOLD | {"context": "", "sources": [], "left_out": 0})
     done = kb("context", "казна")
     assert done.out == ""
-    assert json.loads(door.seen[0][2]) == {"query": "казна"}
+    assert json.loads(door.seen[0][2]) == {"query": "казна", "project": "default"}
 
 
 def test_a_context_as_json_is_the_reply(door: Door, kb: Kb) -> None:  # noqa: F811
