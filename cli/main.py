@@ -42,7 +42,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body, delete.")
+doc = typer.Typer(
+    no_args_is_help=True, help="Documents: list, show, summary, journal, body, delete."
+)
 app.add_typer(doc, name="doc")
 app.add_typer(jobs_app, name="job")
 app.add_typer(erase_app, name="erase")
@@ -285,6 +287,23 @@ def doc_body(
 
 
 doc.command("passage")(passage)
+
+
+@doc.command("summary")
+def doc_summary(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    as_of: AsOf = None,
+    recorded_as_of: RecordedAsOf = None,
+    data: Data = DATA,
+    json_: Json = False,
+) -> None:
+    """A version in short: one sentence, then its outline with the best of each section."""
+    from cli import show
+    from contracts.summaries import SummaryView
+
+    params = _times(as_of, recorded_as_of)
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/summary", params=params)
+    raw(reply.content) if json_ else show.summary(SummaryView.model_validate_json(reply.content))
 
 
 @doc.command("places")

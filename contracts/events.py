@@ -171,13 +171,19 @@ class Converted(Event):
 
 
 class Chunked(Event):
-    """The body was cut; the blob `chunks_sha256` is a `ChunkManifest`."""
+    """The body was cut; the blob `chunks_sha256` is a `ChunkManifest`.
+
+    It was summarised, too: the blob `summary_sha256` is a `Summary`, made by `summariser` (None in
+    events of before 2026-12; the next rebuild of the index makes one).
+    """
 
     body_sha256: Sha256
     meta_sha256: Sha256
     chunks_sha256: Sha256
     chunk_count: int = Field(ge=0)
     chunker: str
+    summary_sha256: Sha256 | None = None
+    summariser: str | None = None
 
 
 class Indexed(Event):

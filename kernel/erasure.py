@@ -15,6 +15,7 @@ KEPT_BY = {
     "body_sha256": "body_sha256",
     "spans_sha256": "body_sha256",
     "chunks_sha256": "body_sha256",
+    "summary_sha256": "body_sha256",
 }
 """Fields of events that name a blob → the field whose blob, still in use, keeps it."""
 

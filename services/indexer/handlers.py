@@ -93,6 +93,7 @@ async def _chunk(
     if not chunks:
         return [_failed(event, "empty-text", "no text is left to index")]
     made = manifest(body_sha256, meta.title, chunks, options.chunking)
+    summary = await index.summariser(body, body_sha256, title=meta.title, language=meta.language)
     chunks_sha256 = await blobs.put(made.to_bytes())
     chunked = Chunked(
         **event.ids,
@@ -101,6 +102,8 @@ async def _chunk(
         chunks_sha256=chunks_sha256,
         chunk_count=len(chunks),
         chunker=CHUNKERS[options.chunking],
+        summary_sha256=await blobs.put(summary.to_bytes()),
+        summariser=summary.summariser,
     )
     return Decided([chunked], texts.at)
 

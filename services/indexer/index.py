@@ -24,6 +24,7 @@ from kernel.log import Log
 from kernel.projects import project_settings
 from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
 from services.indexer.chunker import CHUNKERS
+from services.indexer.summaries import Extractive, Summariser
 
 Vectors = NDArray[np.float32]
 Span = tuple[datetime, datetime | None]
@@ -213,6 +214,7 @@ class Index:
         self.patience = 2.0
         """Seconds in which the read projection is waited for."""
         self.blobs = blobs
+        self.summariser: Summariser = Extractive()
         self._cache = EmbeddingCache(event_log.pool)
         self._writers = asyncio.Semaphore(WRITERS)
         self.rebuilding: set[str] = set()

@@ -311,7 +311,8 @@ def _version(row: Any, when: When = NOW) -> VersionView:
     meant = window_at(windows, when.moment) if when.moment else None
     last = meant or (windows[-1] if windows else None)
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
-            "supersedes", "position", "job_id", "live", "held", "pending", "labels",
+            "summary_sha256", "supersedes", "position", "job_id", "live", "held", "pending",
+            "labels",
             "attachments"}  # fmt: skip
     fields = {k: v for k, v in dict(row).items() if k not in skip}
     return VersionView(

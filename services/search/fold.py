@@ -168,12 +168,13 @@ def fold(known: Known, entries: Iterable[Entry]) -> Changes:
 
 _NOTHING: Row = dict.fromkeys(
     ("verdict", "language", "title", "parser", "converter", "embedder", "parsed_sha256",
-     "body_sha256", "meta_sha256", "chunks_sha256", "body_bytes", "chunk_count", "error")
+     "body_sha256", "meta_sha256", "chunks_sha256", "summary_sha256", "body_bytes", "chunk_count",
+     "error")
 )  # fmt: skip
 _SAYS: dict[type[Event], tuple[str, ...]] = {
     Parsed: ("parser", "language", "parsed_sha256"),
     Converted: ("body_sha256", "meta_sha256", "body_bytes", "converter", "language"),
-    Chunked: ("chunks_sha256", "chunk_count"),
+    Chunked: ("chunks_sha256", "chunk_count", "summary_sha256"),
     Indexed: ("chunk_count", "embedder"),
     Failed: ("stage", "code", "reason"),
 }

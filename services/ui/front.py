@@ -43,6 +43,7 @@ from contracts.passages import ContextReply, ContextRequest, PassageView
 from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
+from contracts.summaries import SummaryView
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
 from services.ui.settings import UiSettings
@@ -100,6 +101,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/documents/{id}/passage", "search", "viewer",
           "The exact words of a range of the body, and what surrounds them", PassageView,
           query=("start", "end", "chunk", "neighbours", "raw", "as_of", "recorded_as_of")),
+    Route("GET", "/documents/{id}/summary", "search", "viewer",
+          "A version in short: one sentence, its outline, a digest of each section", SummaryView,
+          query=("as_of", "recorded_as_of")),
     Route("GET", "/documents/{id}/source", "search", "viewer", "The bytes that were uploaded"),
     Route("GET", "/documents/{id}/journal", "search", "viewer", "Everything that happened to it",
           Journal),

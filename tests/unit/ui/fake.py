@@ -336,6 +336,7 @@ class Fake:
             }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
+        @app.get("/documents/{key}/summary")
         @app.get("/documents/{key}/source")
         @app.get("/documents/{key}/passage")
         @app.get("/documents/{key}/places")
