@@ -33,6 +33,7 @@ from cli.rescan import rescan
 from cli.restore import restore
 from cli.review import app as review_app
 from cli.scan import scan
+from cli.taxonomy import app as taxonomy_app
 from cli.verify import verify
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ app.add_typer(erase_app, name="erase")
 doc.command("delete")(delete)
 app.add_typer(project_app, name="project")
 app.add_typer(review_app, name="review")
+app.add_typer(taxonomy_app, name="taxonomy")
 
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

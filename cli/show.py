@@ -91,6 +91,9 @@ _FAMILY = {"attached_to", "attachments", "left_out", "left_out_by_code"}
 def _facts(view: VersionView) -> dict[str, Any]:
     apart = {"versions", "windows", "current", "scan", "trust", *_FAMILY}
     facts = view.model_dump(exclude=apart, exclude_none=True)
+    facts["labels"] = ", ".join(view.labels)
+    if not view.labels:
+        del facts["labels"]
     if view.error:
         facts["error"] = _error(view.error)
     if view.trust:

@@ -72,6 +72,8 @@ def redacted(type_: str, data: dict[str, Any]) -> dict[str, Any]:
             return data | {"left_out": [x | {"name": GONE} for x in data.get("left_out", ())]}
         case "Parsed":
             return data | {"warnings": []}
+        case "Classified":
+            return data | {"main": GONE, "tags": []}
         case "Released" | "Rejected" | "Failed":
             return data | {"reason": GONE}
         case _:

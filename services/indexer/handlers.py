@@ -25,6 +25,7 @@ from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.erase import purge
 from services.indexer.index import Index
+from services.indexer.taxonomy import classify, taxonomy_of
 
 logger = structlog.get_logger()
 SETTLES = 5.0
@@ -136,6 +137,19 @@ async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) ->
         reused=written.reused,
     )
     return Decided([indexed], texts.at)
+
+
+async def on_indexed(event: Indexed, *, log: Log, index: Index) -> list[Event]:
+    """`Classified`, where the project has a taxonomy and the text is still the one in the index."""
+    taxonomy = await taxonomy_of(log, event.project)
+    if taxonomy is None:
+        return []
+    texts = await index.texts(event)
+    cut = texts.searchable
+    if cut is None or cut.chunks_sha256 != event.chunks_sha256:
+        return []
+    classified = await classify(index, cut, taxonomy.said)
+    return Decided([classified], texts.at) if classified else []
 
 
 async def on_superseded(event: Superseded, *, index: Index) -> list[Event]:

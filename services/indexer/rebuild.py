@@ -16,11 +16,10 @@ import structlog
 from contracts.artifacts import BodyMeta
 from contracts.events import Chunked, GenerationSwitched, Indexed
 from contracts.generations import Rebuilt
-from kernel.clearance import Texts
 from kernel.db import UNAVAILABLE
 from kernel.embedder import Embedder, UnknownEmbedder
 from kernel.errors import Refusal, Retry, WrongVersion
-from kernel.log import Log, Pending, reaction_id
+from kernel.log import Pending, reaction_id
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.contents import Contents, Saying
@@ -237,7 +236,7 @@ class Run:
         first = self.cause == "rebuild" and event.version_id not in self.placed
         async with lock(event.document_id) as connection:
             # Whoever takes a text out of the index says so in the log first, and then waits here.
-            texts = await _texts(self.index.log, event)
+            texts = await self.index.texts(event)
             if not texts.live:
                 self.erased.append(event)
             if not texts.live or not texts.may_be_indexed(event):
@@ -492,13 +491,6 @@ def _made(event: Chunked) -> str:
 
 def _text(event: Chunked) -> tuple[str, str]:
     return event.body_sha256, event.meta_sha256
-
-
-async def _texts(event_log: Log, event: Chunked) -> Texts:
-    """The texts of a version, receipts and erasures of its document included."""
-    streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
-    envelopes = await event_log.streams(streams)
-    return Texts(e for e in envelopes if e.data["version_id"] == event.version_id)
 
 
 async def _contents(index: Index, project: str) -> Contents:

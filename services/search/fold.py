@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from contracts.events import (
     AttachmentsReceived,
     Chunked,
+    Classified,
     Converted,
     DocumentReceived,
     Erased,
@@ -330,6 +331,8 @@ class _Folding:
         elif isinstance(event, AttachmentsReceived):
             said = event.model_dump(mode="json", include={"left_out", "left_out_by_code"})
             self._set(event.version_id, attachments=said, position=entry.position)
+        elif isinstance(event, Classified):
+            self._classify(entry, event)
         else:
             self._change(entry, event)
 
@@ -337,6 +340,12 @@ class _Folding:
         version = self._versions.get(version_id)
         if version is not None:
             self._versions[version_id] = version | columns
+
+    def _classify(self, entry: Entry, event: Classified) -> None:
+        """What is about another text than the one that is read says nothing."""
+        version = self._versions.get(event.version_id)
+        if version and version["live"] and version["body_sha256"] == event.body_sha256:
+            self._set(event.version_id, labels=event.labels, position=entry.position)
 
     # Receipts -------------------------------------------------------------------------------
 

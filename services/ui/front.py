@@ -44,6 +44,7 @@ from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
 from contracts.summaries import SummaryView
+from contracts.taxonomy import Reclassified, TaxonomyChange, TaxonomyView
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
 from services.ui.settings import UiSettings
@@ -121,6 +122,13 @@ ROUTES: tuple[Route, ...] = (
           ProjectView, ProjectChange),
     Route("DELETE", "/projects/{id}", "ingest", "admin",
           "Close a project and erase all that is in it; not while its jobs run", ProjectGone),
+    Route("GET", "/projects/{id}/taxonomy", "indexer", "viewer",
+          "The classes that documents are put into", TaxonomyView),
+    Route("PUT", "/projects/{id}/taxonomy", "indexer", "admin",
+          "Say what classes there are; new documents are put into them", TaxonomyView,
+          TaxonomyChange),
+    Route("POST", "/projects/{id}/taxonomy/apply", "indexer", "admin",
+          "Classify the documents that are there anew", Reclassified),
     Route("POST", "/jobs/{id}/cancel", "ingest", "editor", "End an ingest", JobChanged),
     Route("POST", "/jobs/{id}/retry", "ingest", "editor",
           "Try the document of an ingest again, as a new job", JobChanged),

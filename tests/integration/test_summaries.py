@@ -46,8 +46,8 @@ class Desk:
         self.projection = Projection(log, blobs)
         app = FastAPI()
         add_problem_handlers(app)
-        documents = Documents(log, blobs)
-        add_summary_route(app, Summaries(log, blobs, documents))
+        self.documents = Documents(log, blobs)
+        add_summary_route(app, Summaries(log, blobs, self.documents))
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://s")
 
     async def add(self, text: str, **offer: Any) -> Accepted:

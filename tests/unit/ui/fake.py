@@ -486,6 +486,9 @@ class Fake:
             await self._note(request)
             return JSONResponse({"projects": []})
 
+        @app.get("/projects/{key}/taxonomy")
+        @app.put("/projects/{key}/taxonomy")
+        @app.post("/projects/{key}/taxonomy/apply")
         @app.get("/projects/{key}")
         @app.put("/projects/{key}")
         @app.delete("/projects/{key}")
