@@ -66,12 +66,13 @@ def summarise(body: str, body_sha256: str, *, title: str, language: str) -> Summ
         language: of the document; decides what stop words and stems are.
     """
     sections, outline, left_out = _outline(body)
+    terms = _Terms(language)
     share = max(3, MOST_SENTENCES // max(1, len(sections)))
     for section in sections:
-        section.read(body, share, language)
+        section.read(body, share, terms)
     every = [s for section in sections for s in section.weighed]
     place = Bytes(body)
-    lead = _lead(every, _bag(title, language)) or next(_lines(body, blocks(body)), None)
+    lead = _lead(every, terms.of(title)) or next(_lines(body, blocks(body)), None)
     whole = _Weights(every)
     told = [
         SectionSummary(
@@ -80,8 +81,7 @@ def summarise(body: str, body_sha256: str, *, title: str, language: str) -> Summ
             byte_start=place.at(section.start),
             byte_end=place.at(section.end),
             digest=tuple(
-                _told(body, s, place)
-                for s in section.digest(body, whole, language, outline=outline)
+                _told(body, s, place) for s in section.digest(body, whole, terms, outline=outline)
             ),
         )
         for section in sections
@@ -117,23 +117,23 @@ class _Section:
     weighed: list[_Weighed] = field(default_factory=list)
     count: int = 0
 
-    def read(self, body: str, most: int, language: str) -> None:
+    def read(self, body: str, most: int, terms: "_Terms") -> None:
         """Weigh its first sentences."""
         found = chain.from_iterable(_prose(body, block) for block in self.blocks)
         for span in islice(found, 4 * most):
             self.count += 1
             if len(self.weighed) < most:
-                self.weighed.append(_weigh(body, span, language))
+                self.weighed.append(_weigh(body, span, terms))
 
     def digest(
-        self, body: str, whole: "_Weights", language: str, *, outline: bool
+        self, body: str, whole: "_Weights", terms: "_Terms", *, outline: bool
     ) -> Sequence[Span]:
         """Its best sentences in reading order: those in the middle of what it speaks of, rather
         than of what the document speaks of, the heading and the beginning counting too. Of one
         without prose (a table, code) the first line."""
         if not self.weighed:
             return list(islice(_lines(body, self.blocks), 1))
-        own, heading = _Weights(self.weighed), _bag(" ".join(self.path[-1:]), language)
+        own, heading = _Weights(self.weighed), terms.of(" ".join(self.path[-1:]))
         scores = [
             own.centrality(s) + 0.2 * whole.centrality(s) + 0.3 * _shared(s.terms, heading)
             + 0.2 / (1 + number) - (0.0 if s.fit else 0.5)
@@ -236,13 +236,11 @@ def _clipped(body: str, span: Span) -> Span:
     return Span(span.start, end if end > 0 else span.start + LONGEST)
 
 
-def _weigh(body: str, span: Span, language: str) -> _Weighed:
+def _weigh(body: str, span: Span, terms: "_Terms") -> _Weighed:
     text = body[span.start : span.end]
     words = len(text.split())
     whole = _ENDED.search(text) is not None and not text[0].islower()
-    return _Weighed(
-        span.start, span.end, _bag(text, language), whole and WORDS[0] <= words <= WORDS[1]
-    )
+    return _Weighed(span.start, span.end, terms.of(text), whole and WORDS[0] <= words <= WORDS[1])
 
 
 def _told(body: str, span: Span, place: Bytes) -> Sentence:
@@ -290,8 +288,24 @@ def _norm(weights: Iterable[float]) -> float:
     return math.sqrt(sum(w * w for w in weights))
 
 
-def _bag(text: str, language: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(w.terms[0] for w in analyse(text, language)))
+_WORDS = re.compile(r"\w+")
+
+
+class _Terms:
+    """The terms of texts in a language; each word is analysed once, however often it comes."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def of(self, text: str) -> tuple[str, ...]:
+        """In order, each once, stop words left out."""
+        return tuple(dict.fromkeys(t for word in _WORDS.findall(text) for t in self._term(word)))
+
+    def _term(self, word: str) -> tuple[str, ...]:
+        if word not in self._known:
+            self._known[word] = tuple(w.terms[0] for w in analyse(word, self._language))
+        return self._known[word]
 
 
 def _shared(terms: Sequence[str], others: Sequence[str]) -> float:
