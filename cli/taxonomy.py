@@ -1,13 +1,14 @@
 """`kb taxonomy`: the classes that a knowledge base puts its documents into."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli.datadir import DataDir
-from cli.output import CliError, clean, out, path_part, raw
+from cli.output import CliError, as_json, clean, out, path_part, raw
 from contracts.taxonomy import Reclassified, TaxonomyView
 
 app = typer.Typer(no_args_is_help=True, help="Classes of documents: show, set, apply.")
@@ -40,16 +41,26 @@ def set_(
 @app.command()
 def apply(project: Project = "default", data: Data = DATA, json_: Json = False) -> None:
     """Classify what is there by the classes in force. Nothing is embedded anew."""
-    reply = _call(data, "POST", f"{_path(project)}/apply", timeout=3600.0)
+    done, classes = _apply(data, project), Counter[str]()
+    classes.update(done.classes)
+    while done.left:
+        done = _apply(data, project)
+        classes.update(done.classes)
     if json_:
-        raw(reply.content)
+        whole = {"classes": dict(classes), "classified": classes.total()}
+        as_json(done.model_copy(update=whole).model_dump(mode="json"))
         return
-    done = Reclassified.model_validate_json(reply.content)
-    for name, count in sorted(done.classes.items(), key=lambda c: (-c[1], c[0])):
+    for name, count in sorted(classes.items(), key=lambda c: (-c[1], c[0])):
         out(f"{count:>6}  {clean(name, one_line=True)}")
     without = f", {done.without_summary} have no summary (kb rebuild)"
     more = without if done.without_summary else ""
-    out(f"{done.classified} classified, {done.known} were already{more}")
+    known = done.known + done.classified - classes.total()
+    out(f"{classes.total()} classified, {known} were already{more}")
+
+
+def _apply(data: Path, project: str) -> Reclassified:
+    reply = _call(data, "POST", f"{_path(project)}/apply", timeout=300.0)
+    return Reclassified.model_validate_json(reply.content)
 
 
 def _read(file: Path) -> Any:

@@ -59,11 +59,13 @@ class TaxonomyView(TaxonomyChange):
 class Reclassified(Body):
     """`POST /projects/{id}/taxonomy/apply`: how many versions, by their main class.
 
-    `known` were classified by this taxonomy before; `without_summary` need a rebuild first.
+    `known` were classified by this taxonomy before; `without_summary` need a rebuild first. `left`:
+    how many were not looked at, for a request ends after a minute: ask again.
     """
 
     taxonomy: Sha256
     classified: int
     known: int
     without_summary: int
+    left: int = 0
     classes: dict[str, int]

@@ -25,7 +25,7 @@ from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.erase import purge
 from services.indexer.index import Index
-from services.indexer.taxonomy import classify, taxonomy_of
+from services.indexer.taxonomy import classify, is_of, last_class, taxonomy_of
 
 logger = structlog.get_logger()
 SETTLES = 5.0
@@ -148,6 +148,9 @@ async def on_indexed(event: Indexed, *, log: Log, index: Index) -> list[Event]:
     cut = texts.searchable
     if cut is None or cut.chunks_sha256 != event.chunks_sha256:
         return []
+    embedder = (await index.live(event.project)).embedder
+    if is_of(await last_class(log, cut), cut, taxonomy.said, embedder):
+        return []  # the passages are others, and the text is not
     classified = await classify(index, cut, taxonomy.said)
     return Decided([classified], texts.at) if classified else []
 

@@ -6,6 +6,7 @@ stand in it. No text is embedded twice: vectors of summaries and of classes are 
 
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ KEYWORD, MOST_KEYWORDS = 0.03, 3
 """What a keyword in the summary adds to the nearness, and how many count."""
 CANDIDATE, MOST_TAGS = 0.15, 3
 """A further class that is so certain becomes a tag."""
+AT_ONCE = 60.0
+"""Seconds of one request."""
 HEADINGS = 40
 """Of an outline, that are looked at: a model reads a page or so."""
 
@@ -206,8 +209,11 @@ async def classify(index: Index, cut: Chunked, taxonomy: TaxonomySet) -> Classif
 # -- all versions anew -----------------------------------------------------------------------------
 
 
-async def reclassify(index: Index, project: str, actor: str) -> Reclassified:
-    """Classify every version in the index that this taxonomy has not classified yet.
+async def reclassify(
+    index: Index, project: str, actor: str, *, seconds: float = AT_ONCE
+) -> Reclassified:
+    """Classify every version in the index that this taxonomy has not classified yet, at least one
+    of them, and for no longer than `seconds`.
 
     Safe to repeat, and to break off: it goes on where it was.
 
@@ -219,9 +225,13 @@ async def reclassify(index: Index, project: str, actor: str) -> Reclassified:
         raise Refusal("no-taxonomy", f"{project} has no taxonomy: kb taxonomy set", status=404)
     contents = Contents(project)
     await contents.catch_up(index.log)
-    counts, known, without = Counter[str](), 0, 0
+    embedder = (await index.live(project)).embedder
+    counts, known, without, done, end = Counter[str](), 0, 0, 0, time.monotonic() + seconds
     for version_id, cut in contents.indexed.items():
-        if contents.classified.get(version_id) == made(cut, taxonomy.said):
+        if counts and time.monotonic() > end:
+            break
+        done += 1
+        if is_of(contents.classified.get(version_id), cut, taxonomy.said, embedder):
             known += 1
             continue
         event = await classify(index, cut, taxonomy.said)
@@ -234,13 +244,25 @@ async def reclassify(index: Index, project: str, actor: str) -> Reclassified:
         classified=counts.total(),
         known=known,
         without_summary=without,
+        left=len(contents.indexed) - done,
         classes=dict(counts),
     )
 
 
-def made(cut: Chunked, taxonomy: TaxonomySet) -> tuple[str, str, str]:
-    """Of what, by what, and how a version is classified when this is done."""
-    return cut.body_sha256, taxonomy.taxonomy, CLASSIFIER
+def is_of(said: Classified | None, cut: Chunked, taxonomy: TaxonomySet, embedder: str) -> bool:
+    """Was this text classified in exactly this way before?"""
+    return said is not None and (
+        said.body_sha256, said.taxonomy, said.classifier, said.embedder,
+    ) == (cut.body_sha256, taxonomy.taxonomy, CLASSIFIER, embedder)  # fmt: skip
+
+
+async def last_class(log: Log, cut: Chunked) -> Classified | None:
+    """What a version was classified as last."""
+    for envelope in reversed(await log.stream(cut.stream_id)):
+        fact = envelope.fact()
+        if isinstance(fact, Classified):
+            return fact
+    return None
 
 
 async def _record(event_log: Log, event: Classified, contents: Contents, actor: str) -> bool:
@@ -248,7 +270,7 @@ async def _record(event_log: Log, event: Classified, contents: Contents, actor: 
     saying = contents.sayings[event.version_id]
     pending = Pending(
         event,
-        reaction_id(saying.event_id, "indexer.taxonomy", " ".join((event.taxonomy, CLASSIFIER))),
+        reaction_id(saying.event_id, "indexer.taxonomy", f"{event.taxonomy} {event.embedder}"),
         saying.job,
         actor,
         causation_id=saying.event_id,

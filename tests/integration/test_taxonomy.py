@@ -13,6 +13,7 @@ from kernel.errors import Refusal
 from kernel.log import Log
 from kernel.testing import first
 from services.indexer.handlers import on_erased, on_indexed
+from services.indexer.rebuild import rebuild
 from services.indexer.taxonomy import reclassify, set_taxonomy, taxonomy_of
 from services.search.projection import digest
 from tests.integration.test_generations import TwoWorld
@@ -115,6 +116,39 @@ async def test_another_taxonomy_is_applied_to_what_is_there_and_nothing_is_embed
     assert (await world.facts(Classified))[-1].taxonomy == now.taxonomy
     again = await reclassify(world.index, "default", "actor:1")
     assert (again.classified, again.known) == (0, 2)
+
+
+async def test_what_is_cut_anew_is_not_classified_again(world: TwoWorld) -> None:
+    await given(world)
+    await classified(world, await world.indexed_by_job("a.md", LAW))
+    await world.configured(chunking="paragraph")
+    await rebuild(world.index, "default")
+    newest = (await world.facts(Indexed))[-1]
+    assert len(await world.facts(Indexed)) == 2
+    assert await classified(world, newest) == []
+
+
+async def test_by_another_model_it_is_classified_again(world: TwoWorld) -> None:
+    await given(world)
+    (before,) = await classified(world, await world.indexed_by_job("a.md", LAW))
+    await world.configured(embedder="small")
+    await rebuild(world.index, "default")
+    done = await reclassify(world.index, "default", "actor:1")
+    assert (done.classified, done.known) == (1, 0)
+    now = (await world.facts(Classified))[-1]
+    assert (before.embedder, now.embedder) == (world.embedder.model_id, world.small.model_id)
+
+
+async def test_what_takes_too_long_goes_on_with_the_next_request(world: TwoWorld) -> None:
+    for name, body in {"a.md": LAW, "b.md": COFFEE}.items():
+        await world.indexed(name, body)
+    await given(world)
+    first_, second, third = [
+        await reclassify(world.index, "default", "actor:1", seconds=0) for _ in range(3)
+    ]
+    assert (first_.classified, first_.left) == (1, 1)
+    assert (second.classified, second.known, second.left) == (1, 1, 0)
+    assert (third.classified, third.known, third.left) == (0, 2, 0)
 
 
 async def test_without_a_taxonomy_nothing_can_be_applied(world: TwoWorld) -> None:
