@@ -33,6 +33,7 @@ from cli.rescan import rescan
 from cli.restore import restore
 from cli.review import app as review_app
 from cli.scan import scan
+from cli.taxonomy import app as taxonomy_app
 from cli.verify import verify
 from cli.why import why
 
@@ -43,13 +44,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-doc = typer.Typer(no_args_is_help=True, help="Documents: list, show, journal, body, delete.")
+doc = typer.Typer(
+    no_args_is_help=True, help="Documents: list, show, summary, journal, body, delete."
+)
 app.add_typer(doc, name="doc")
 app.add_typer(jobs_app, name="job")
 app.add_typer(erase_app, name="erase")
 doc.command("delete")(delete)
 app.add_typer(project_app, name="project")
 app.add_typer(review_app, name="review")
+app.add_typer(taxonomy_app, name="taxonomy")
 
 Data = Annotated[Path, typer.Option("--data", envvar="KB_DATA", help="The data folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -287,6 +291,23 @@ def doc_body(
 
 
 doc.command("passage")(passage)
+
+
+@doc.command("summary")
+def doc_summary(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    as_of: AsOf = None,
+    recorded_as_of: RecordedAsOf = None,
+    data: Data = DATA,
+    json_: Json = False,
+) -> None:
+    """A version in short: one sentence, then its outline with the best of each section."""
+    from cli import show
+    from contracts.summaries import SummaryView
+
+    params = _times(as_of, recorded_as_of)
+    reply = _call(data, "GET", f"/documents/{path_part(id_)}/summary", params=params)
+    raw(reply.content) if json_ else show.summary(SummaryView.model_validate_json(reply.content))
 
 
 @doc.command("places")

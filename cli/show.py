@@ -21,6 +21,7 @@ from contracts.http import (
     VersionView,
 )
 from contracts.query import Hit, QueryReply
+from contracts.summaries import SummaryView
 
 
 def query(reply: QueryReply, *, projects: bool = False) -> None:
@@ -90,6 +91,9 @@ _FAMILY = {"attached_to", "attachments", "left_out", "left_out_by_code"}
 def _facts(view: VersionView) -> dict[str, Any]:
     apart = {"versions", "windows", "current", "scan", "trust", *_FAMILY}
     facts = view.model_dump(exclude=apart, exclude_none=True)
+    facts["labels"] = ", ".join(view.labels)
+    if not view.labels:
+        del facts["labels"]
     if view.error:
         facts["error"] = _error(view.error)
     if view.trust:
@@ -124,6 +128,22 @@ def places(reply: Places) -> None:
             told["lines"] = f"{lines[0]}-{lines[1]}"
         text = "  ".join(f"{name} {value}" for name, value in told.items())
         out(f"{span.byte_start}-{span.byte_end}  {clean(text, one_line=True)}")
+
+
+def summary(view: SummaryView) -> None:
+    """The sentence, then each heading with its digest, and where in the body that stands."""
+    if view.lead is not None:
+        out(clean(view.lead.text, one_line=True))
+    for section in view.sections:
+        indent = "  " * max(0, section.depth - 1)
+        if section.heading_path:
+            heading = clean(section.heading_path[-1], one_line=True)
+            out(f"\n{indent}{heading}  [{section.byte_start}-{section.byte_end}]")
+        for s in section.digest:
+            out(f"{indent}  - {clean(s.text, one_line=True)}  [{s.byte_start}-{s.byte_end}]")
+    if view.left_out:
+        out(f"\n{view.left_out} more headings")
+    out(f"\nby {clean(view.summariser, one_line=True)}, of version {view.version_id}")
 
 
 def documents(page: DocumentPage) -> None:

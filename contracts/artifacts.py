@@ -1,4 +1,5 @@
-"""Shapes of the blobs that events point at: parse, body meta, span map, chunk manifest."""
+"""Shapes of the blobs that events point at: parse, body meta, span map, chunk manifest,
+summary."""
 
 from bisect import bisect_right
 from itertools import takewhile
@@ -132,6 +133,48 @@ class ChunkManifest(Artifact):
     chunker: str
     title: str
     chunks: tuple[Chunk, ...]
+
+
+class Sentence(Artifact):
+    """`body[byte_start:byte_end]`, and its words without markup.
+
+    One that is too long is cut: its words then end in `…`, and the bytes where they end.
+    """
+
+    text: str
+    byte_start: int = Field(ge=0)
+    byte_end: int = Field(gt=0)
+
+
+class SectionSummary(Artifact):
+    """A heading of the outline, how far its own text goes, and the best of it.
+
+    `depth` is the heading's, 1 to 6; 0: text before the first heading, or all of a body without an
+    outline.
+    """
+
+    heading_path: tuple[str, ...]
+    depth: int = Field(ge=0, le=6)
+    byte_start: int = Field(ge=0)
+    byte_end: int = Field(ge=0)
+    digest: tuple[Sentence, ...] = ()
+
+
+class Summary(Artifact):
+    """Three levels: `lead` is one sentence for the whole body, the headings of `sections` are the
+    outline, and each has its digest.
+
+    `outline` False: the body has no headings to speak of, and `sections` is one digest of all of
+    it. `left_out`: headings for which there was no room.
+    """
+
+    body_sha256: Sha256
+    summariser: str
+    language: str
+    outline: bool
+    lead: Sentence | None
+    sections: tuple[SectionSummary, ...]
+    left_out: int = Field(0, ge=0)
 
 
 LONGEST_BREADCRUMB = 300

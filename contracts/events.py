@@ -171,13 +171,19 @@ class Converted(Event):
 
 
 class Chunked(Event):
-    """The body was cut; the blob `chunks_sha256` is a `ChunkManifest`."""
+    """The body was cut; the blob `chunks_sha256` is a `ChunkManifest`.
+
+    It was summarised, too: the blob `summary_sha256` is a `Summary`, made by `summariser` (None in
+    events of before 2026-12; the next rebuild of the index makes one).
+    """
 
     body_sha256: Sha256
     meta_sha256: Sha256
     chunks_sha256: Sha256
     chunk_count: int = Field(ge=0)
     chunker: str
+    summary_sha256: Sha256 | None = None
+    summariser: str | None = None
 
 
 class Indexed(Event):
@@ -351,6 +357,63 @@ class ProjectImported(Fact):
     actor: str
 
 
+ClassName = Annotated[
+    str, StringConstraints(pattern=r"^[^\W_][\w .&-]*(/[^\W_][\w .&-]*)*$", max_length=100)
+]
+"""In small letters; `law/criminal` is a class below `law`."""
+UNCATEGORIZED = "uncategorized"
+
+
+class TaxonomyClass(Part):
+    """A class of documents, as an administrator describes it."""
+
+    name: ClassName
+    description: str = Field("", max_length=500)
+    keywords: tuple[Annotated[str, StringConstraints(max_length=60)], ...] = Field(
+        (), max_length=50
+    )
+
+
+class TaxonomySet(Fact):
+    """An administrator said what classes there are. `taxonomy`: the SHA-256 of what was said.
+
+    `threshold`: a version whose best class is less certain is `uncategorized`.
+    """
+
+    taxonomy: Sha256
+    classes: tuple[TaxonomyClass, ...] = Field(min_length=1, max_length=500)
+    threshold: float = Field(ge=0, le=1)
+    actor: str
+
+    @property
+    def stream_id(self) -> str:
+        """The log stream: the taxonomies of one project."""
+        return f"taxonomy-{self.project}"
+
+
+class Classified(Event):
+    """The body was put into a class of a taxonomy, by its summary.
+
+    `main`: a class, or `uncategorized`; `tags`: further ones that it may be of, likeliest first;
+    `confidence`: of the likeliest class, 0 to 1; `classifier`: the method.
+    """
+
+    body_sha256: Sha256
+    taxonomy: Sha256
+    main: str
+    tags: tuple[str, ...] = ()
+    confidence: float = Field(ge=0, le=1)
+    classifier: str
+    embedder: str
+
+    @property
+    def labels(self) -> list[str]:
+        """For filters: `class:…` of the main class and of each above it, `tag:…` of the others."""
+        parts = self.main.split("/")
+        classes = {f"class:{'/'.join(parts[:n])}" for n in range(1, len(parts) + 1)}
+        return sorted(classes | {f"tag:{tag}" for tag in self.tags})
+
+
 class GenerationSwitched(Fact):
     """Queries of a project read another generation of its index from now on.
 
@@ -493,7 +556,7 @@ EVENTS: dict[str, type[Fact]] = {
         Reinstated, Released, Rejected, Erased, AttachmentsReceived, Failed, ProjectConfigured,
         RescanStarted, RescanAdvanced, RescanFinished, BytesPurged, IndexPurged, ProjectCreated,
         ProjectRenamed, ProjectDeleted, ProjectImported, GenerationSwitched, BytesDrifted,
-        IndexDrifted, ProjectionDrifted,
+        IndexDrifted, ProjectionDrifted, TaxonomySet, Classified,
     )
 }  # fmt: skip
 """Current shape of every event, by its type name."""

@@ -8,6 +8,7 @@ from contracts.events import (
     BytesDrifted,
     BytesPurged,
     Chunked,
+    Classified,
     Converted,
     DocumentReceived,
     Erased,
@@ -33,6 +34,7 @@ from contracts.events import (
     RescanStarted,
     ScanVerdict,
     Superseded,
+    TaxonomySet,
 )
 
 Marker = Literal["HTTP", "ANY", "TASK"]
@@ -109,6 +111,13 @@ FLOW: tuple[Step, ...] = (
     Step(Superseded, "indexer", (Failed,), "new validity reaches the vector payload"),
     Step(Reinstated, "indexer", (Failed,), "so does a reinstatement"),
     Step(Erased, "indexer", (IndexPurged, Failed), "an erased version leaves both indexes"),
+    Step(Indexed, "indexer", (Classified, Failed), "it is classified, if there is a taxonomy"),
+    Step(
+        "HTTP",
+        "indexer",
+        (TaxonomySet, Classified),
+        "an administrator says what classes there are, and has versions classified anew",
+    ),
     Step(
         "HTTP",
         "indexer",

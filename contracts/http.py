@@ -167,6 +167,8 @@ class VersionView(Body):
     trusted: bool = False
     parent: str | None = None
     """The version that this file was attached to."""
+    labels: list[str] = []
+    """What it was classified as: `class:…`, `tag:…`."""
     scan: ScanNote | None = None
     trust: Trust | None = None
 

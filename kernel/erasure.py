@@ -15,6 +15,7 @@ KEPT_BY = {
     "body_sha256": "body_sha256",
     "spans_sha256": "body_sha256",
     "chunks_sha256": "body_sha256",
+    "summary_sha256": "body_sha256",
 }
 """Fields of events that name a blob → the field whose blob, still in use, keeps it."""
 
@@ -71,6 +72,8 @@ def redacted(type_: str, data: dict[str, Any]) -> dict[str, Any]:
             return data | {"left_out": [x | {"name": GONE} for x in data.get("left_out", ())]}
         case "Parsed":
             return data | {"warnings": []}
+        case "Classified":
+            return data | {"main": GONE, "tags": []}
         case "Released" | "Rejected" | "Failed":
             return data | {"reason": GONE}
         case _:

@@ -70,12 +70,17 @@ def _inline_parser() -> "MarkdownIt":
 
 
 def plain(markdown: str) -> str:
-    """Words of a heading: markup gone, code and image descriptions kept, on one line."""
-    (inline,) = _inline_parser().parseInline(markdown[: 10 * LONGEST_HEADING])
+    """Words of a heading: `inline_text`, cut at `LONGEST_HEADING`."""
+    text = inline_text(markdown[: 10 * LONGEST_HEADING])
+    return text if len(text) <= LONGEST_HEADING else f"{text[: LONGEST_HEADING - 1].rstrip()}…"
+
+
+def inline_text(markdown: str) -> str:
+    """Words of Markdown: markup gone, code and image descriptions kept, on one line."""
+    (inline,) = _inline_parser().parseInline(markdown)
     words = (
         child.content if child.type in INLINE_TEXT else " "
         for child in inline.children or []
         if child.type in INLINE_TEXT or child.type.endswith("break")
     )
-    text = " ".join("".join(words).split())
-    return text if len(text) <= LONGEST_HEADING else f"{text[: LONGEST_HEADING - 1].rstrip()}…"
+    return " ".join("".join(words).split())

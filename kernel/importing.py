@@ -28,8 +28,9 @@ IMPORTS = UUID("8c8a3f0e-5a57-5d0b-9a52-0d2f4f6f1c77")
 LOCAL = ("index", "audit", "rescans")
 """Streams about the other installation itself: generations, what its auditor found, re-scans. They
 stay there."""
-FREE = ("project-", "erasure-")
-"""Streams to which both sides may add, in any order: what happens to a project, and receipts."""
+FREE = ("project-", "erasure-", "taxonomy-")
+"""Streams to which both sides may add, in any order: what happens to a project, its
+taxonomies, and receipts."""
 BATCH = 2000
 """Events that are appended in one transaction, about."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

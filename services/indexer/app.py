@@ -6,10 +6,12 @@ from fastapi import FastAPI, Request
 
 from contracts.events import Project
 from contracts.generations import GenerationList, GenerationView, RebuildReply, RebuildRequest
+from contracts.taxonomy import Reclassified, TaxonomyChange, TaxonomyView
 from kernel.audit import Auditor, AuditSettings, add_audit_route
 from kernel.errors import Refusal
 from kernel.language import detect
 from kernel.models import shared_embedders, shared_vectors
+from kernel.projects import project_settings
 from kernel.service import Env, Service
 from kernel.vectors import collection_name
 from kernel.web import actor, create_api
@@ -19,6 +21,7 @@ from services.indexer.chunker import Cut
 from services.indexer.index import Index
 from services.indexer.rebuild import rebuild, rollback, sweeping
 from services.indexer.settings import IndexerSettings
+from services.indexer.taxonomy import Taxonomy, reclassify, set_taxonomy, taxonomy_of
 
 
 def create_app(env: Env, index: Index, cut_options: Cut) -> FastAPI:
@@ -45,7 +48,39 @@ def create_app(env: Env, index: Index, cut_options: Cut) -> FastAPI:
     async def get_generations(project: Project | None = None) -> GenerationList:
         return GenerationList(generations=await generations(index, project))
 
+    add_taxonomy_routes(app, index)
     return app
+
+
+def add_taxonomy_routes(app: FastAPI, index: Index) -> None:
+    """Classes of documents."""
+
+    @app.get("/projects/{id}/taxonomy", response_model=TaxonomyView)
+    async def get_taxonomy(id: Project) -> TaxonomyView:
+        found = await taxonomy_of(index.log, id)
+        if found is None:
+            raise Refusal("no-taxonomy", f"{id} has no taxonomy", status=404)
+        return _view(found)
+
+    @app.put("/projects/{id}/taxonomy", response_model=TaxonomyView)
+    async def put_taxonomy(id: Project, change: TaxonomyChange, request: Request) -> TaxonomyView:
+        await _there(index, id)
+        return _view(await set_taxonomy(index.log, id, change, actor(request)))
+
+    @app.post("/projects/{id}/taxonomy/apply", response_model=Reclassified)
+    async def post_apply(id: Project, request: Request) -> Reclassified:
+        await _there(index, id)
+        return await reclassify(index, id, actor(request))
+
+
+async def _there(index: Index, project: str) -> None:
+    if (await project_settings(index.log, project)).deleted:
+        raise Refusal("unknown-project", f"{project} was deleted", status=404)
+
+
+def _view(taxonomy: Taxonomy) -> TaxonomyView:
+    said = taxonomy.said.model_dump(mode="json")
+    return TaxonomyView.model_validate(said | {"set_at": taxonomy.at})
 
 
 async def generations(index: Index, project: str | None = None) -> list[GenerationView]:

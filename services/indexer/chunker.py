@@ -81,7 +81,7 @@ def cut(body: str, title: str, document_id: str, language: str, options: Cut) ->
         options: how.
     """
     ways = {"heading": _by_headings, "paragraph": _by_paragraphs}
-    names, position = _Names(document_id), _Bytes(body)
+    names, position = _Names(document_id), Bytes(body)
     chunks = []
     for path, ordinal, passage in ways[options.chunking](body, title, options):
         text = body[passage.start : passage.end]
@@ -382,7 +382,7 @@ def _slug_of(heading: str) -> str:
     return NOT_IN_SLUG.sub("-", letters).strip("-")
 
 
-class _Bytes:
+class Bytes:
     """Places in characters to places in UTF-8 bytes; quick when they hardly ever go back."""
 
     def __init__(self, body: str) -> None:

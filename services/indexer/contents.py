@@ -9,6 +9,7 @@ from contracts.envelope import Envelope
 from contracts.events import (
     AttachmentsReceived,
     Chunked,
+    Classified,
     DocumentReceived,
     Event,
     Indexed,
@@ -43,6 +44,8 @@ class Contents:
     indexed: dict[str, Chunked] = field(default_factory=dict)
     """The cut that is indexed. Not the newest: a later attempt may have been cancelled."""
     sayings: dict[str, Saying] = field(default_factory=dict)
+    classified: dict[str, Classified] = field(default_factory=dict)
+    """What a version was classified as last."""
     valid_from: dict[str, datetime] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     """Document id → position of the event that set its windows last."""
@@ -78,6 +81,8 @@ class Contents:
             case Indexed():
                 said = Saying(envelope.event_id, envelope.correlation_id, envelope.lane)
                 self.sayings[version_id] = said
+            case Classified():
+                self.classified[version_id] = event
             case _:
                 pass
         texts = self.texts.setdefault(version_id, Texts())

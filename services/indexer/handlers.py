@@ -25,6 +25,7 @@ from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.erase import purge
 from services.indexer.index import Index
+from services.indexer.taxonomy import classify, is_of, last_class, taxonomy_of
 
 logger = structlog.get_logger()
 SETTLES = 5.0
@@ -93,6 +94,7 @@ async def _chunk(
     if not chunks:
         return [_failed(event, "empty-text", "no text is left to index")]
     made = manifest(body_sha256, meta.title, chunks, options.chunking)
+    summary = await index.summariser(body, body_sha256, title=meta.title, language=meta.language)
     chunks_sha256 = await blobs.put(made.to_bytes())
     chunked = Chunked(
         **event.ids,
@@ -101,6 +103,8 @@ async def _chunk(
         chunks_sha256=chunks_sha256,
         chunk_count=len(chunks),
         chunker=CHUNKERS[options.chunking],
+        summary_sha256=await blobs.put(summary.to_bytes()),
+        summariser=summary.summariser,
     )
     return Decided([chunked], texts.at)
 
@@ -133,6 +137,22 @@ async def on_chunked(event: Chunked, *, blobs: Blobs, log: Log, index: Index) ->
         reused=written.reused,
     )
     return Decided([indexed], texts.at)
+
+
+async def on_indexed(event: Indexed, *, log: Log, index: Index) -> list[Event]:
+    """`Classified`, where the project has a taxonomy and the text is still the one in the index."""
+    taxonomy = await taxonomy_of(log, event.project)
+    if taxonomy is None:
+        return []
+    texts = await index.texts(event)
+    cut = texts.searchable
+    if cut is None or cut.chunks_sha256 != event.chunks_sha256:
+        return []
+    embedder = (await index.live(event.project)).embedder
+    if is_of(await last_class(log, cut), cut, taxonomy.said, embedder):
+        return []  # the passages are others, and the text is not
+    classified = await classify(index, cut, taxonomy.said)
+    return Decided([classified], texts.at) if classified else []
 
 
 async def on_superseded(event: Superseded, *, index: Index) -> list[Event]:

@@ -24,6 +24,7 @@ from kernel.log import Log
 from kernel.projects import project_settings
 from kernel.vectors import Point, VectorFilter, VectorIndex, collection_name, point_id
 from services.indexer.chunker import CHUNKERS
+from services.indexer.summaries import Extractive, Summariser
 
 Vectors = NDArray[np.float32]
 Span = tuple[datetime, datetime | None]
@@ -213,6 +214,7 @@ class Index:
         self.patience = 2.0
         """Seconds in which the read projection is waited for."""
         self.blobs = blobs
+        self.summariser: Summariser = Extractive()
         self._cache = EmbeddingCache(event_log.pool)
         self._writers = asyncio.Semaphore(WRITERS)
         self.rebuilding: set[str] = set()
@@ -335,9 +337,7 @@ class Index:
     async def restore(self, event: Event) -> Texts:
         """Make the index say of a version what the log says: an attempt at it wrote passages and
         was then cancelled, or its text was taken back. Returns what the log says."""
-        streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
-        envelopes = await self.log.streams(streams)
-        texts = Texts(e for e in envelopes if e.data["version_id"] == event.version_id)
+        texts = await self.texts(event)
         if cut := texts.searchable:
             received = await self.log.received(event)
             await self.write(cut, received.valid_from)
@@ -345,6 +345,12 @@ class Index:
         else:
             await self.erase(event.project, event.document_id, event.version_id)
         return texts
+
+    async def texts(self, event: Event) -> Texts:
+        """The texts of a version, receipts and erasures of its document included."""
+        streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
+        envelopes = await self.log.streams(streams)
+        return Texts(e for e in envelopes if e.data["version_id"] == event.version_id)
 
     async def revalidate(self, project: str, document_id: str) -> None:
         """Give the points of all versions of a document the windows that the log says.
@@ -417,7 +423,7 @@ class Index:
 
     async def finds(self, generation: Generation, text: str) -> bool:
         """Is a passage with the vector of `text` the first hit for it?"""
-        known, _ = await self._known([text], await self.embedder(generation))
+        known, _ = await self.known([text], await self.embedder(generation))
         flt = VectorFilter(include_historical=True)
         hits = await self.vectors.search(generation.collection, known[text], flt, 1)
         return bool(hits) and hits[0].score > SAME
@@ -534,15 +540,15 @@ class Index:
         for first in range(0, len(chunks), WRITTEN):
             part = chunks[first : first + WRITTEN]
             texts = texts_of(made.title, body, part)
-            known, new = await self._known(texts, embedder, version_id)
+            known, new = await self.known(texts, embedder, version_id)
             vectors[first : first + len(part)] = np.stack([known[text] for text in texts])
             embedded += new
         return vectors, Written(embedder.model_id, embedded, len(chunks) - embedded)
 
-    async def _known(
+    async def known(
         self, texts: Sequence[str], embedder: Embedder, version_id: str | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], int]:
-        """Vectors by text, and how many of them are new."""
+        """Vectors by text, and how many are new; `version_id`: whose texts they are."""
         model = embedder.model_id
         known = await self._cache.get(model, texts)
         new = list(dict.fromkeys(t for t in texts if t not in known))

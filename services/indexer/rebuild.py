@@ -16,11 +16,10 @@ import structlog
 from contracts.artifacts import BodyMeta
 from contracts.events import Chunked, GenerationSwitched, Indexed
 from contracts.generations import Rebuilt
-from kernel.clearance import Texts
 from kernel.db import UNAVAILABLE
 from kernel.embedder import Embedder, UnknownEmbedder
 from kernel.errors import Refusal, Retry, WrongVersion
-from kernel.log import Log, Pending, reaction_id
+from kernel.log import Pending, reaction_id
 from kernel.projects import project_settings
 from services.indexer.chunker import CHUNKERS, Cut, cut, manifest
 from services.indexer.contents import Contents, Saying
@@ -237,7 +236,7 @@ class Run:
         first = self.cause == "rebuild" and event.version_id not in self.placed
         async with lock(event.document_id) as connection:
             # Whoever takes a text out of the index says so in the log first, and then waits here.
-            texts = await _texts(self.index.log, event)
+            texts = await self.index.texts(event)
             if not texts.live:
                 self.erased.append(event)
             if not texts.live or not texts.may_be_indexed(event):
@@ -256,7 +255,8 @@ class Run:
         """The cut that this generation must hold of a version of which the log says `said`."""
         known = self.wanted.get(version_id)
         if known is None or known[0] != said:
-            self.wanted[version_id] = said, await self._cut_of(version_id, said)
+            cut = await self._cut_of(version_id, said)
+            self.wanted[version_id] = said, await self._summarised(version_id, said, cut)
         return self.wanted[version_id][1]
 
     async def _cut_of(self, version_id: str, said: Chunked) -> Chunked:
@@ -269,10 +269,28 @@ class Run:
             return said
         return await self._recut(said)
 
+    async def _summarised(self, version_id: str, said: Chunked, cut: Chunked) -> Chunked:
+        """The cut with the summary of its body that is made today."""
+        now = self.index.summariser
+        if version_id in self.unlogged or cut.summariser == now.name:
+            return cut
+        if said.summariser == now.name:
+            name = said.summary_sha256
+        else:
+            body, meta = await self._read(said)
+            about = {"title": meta.title, "language": meta.language}
+            summary = await now(body, said.body_sha256, **about)
+            name = await self.index.blobs.put(summary.to_bytes())
+        return cut.model_copy(update={"summary_sha256": name, "summariser": now.name})
+
+    async def _read(self, said: Chunked) -> tuple[str, BodyMeta]:
+        body = (await self.index.blob(said.body_sha256)).decode()
+        meta = await self.index.blob(said.meta_sha256)
+        return body, BodyMeta.model_validate_json(meta)
+
     async def _recut(self, said: Chunked) -> Chunked:
         """The body of `said`, cut as this generation is cut."""
-        body = (await self.index.blob(said.body_sha256)).decode()
-        meta = BodyMeta.model_validate_json(await self.index.blob(said.meta_sha256))
+        body, meta = await self._read(said)
         chunks = await asyncio.to_thread(
             cut, body, meta.title, said.document_id, meta.language, self.options
         )
@@ -380,7 +398,7 @@ class Run:
     def _pending(self, wanted: Chunked, saying: Saying) -> Pending:
         return Pending(
             wanted,
-            reaction_id(saying.event_id, REBUILD, wanted.chunks_sha256),
+            reaction_id(saying.event_id, REBUILD, _made(wanted)),
             saying.job,
             self.actor,
             causation_id=saying.event_id,
@@ -467,15 +485,12 @@ async def verify(run: Run) -> None:
             raise NotVerified(f"point {row['point_id']} does not find itself")
 
 
+def _made(event: Chunked) -> str:
+    return f"{event.chunks_sha256} {event.summary_sha256}"
+
+
 def _text(event: Chunked) -> tuple[str, str]:
     return event.body_sha256, event.meta_sha256
-
-
-async def _texts(event_log: Log, event: Chunked) -> Texts:
-    """The texts of a version, receipts and erasures of its document included."""
-    streams = [f"document-{event.document_id}", f"version-{event.version_id}"]
-    envelopes = await event_log.streams(streams)
-    return Texts(e for e in envelopes if e.data["version_id"] == event.version_id)
 
 
 async def _contents(index: Index, project: str) -> Contents:

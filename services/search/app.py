@@ -27,6 +27,7 @@ from services.search.projects import add_project_list
 from services.search.rerank import RerankerSettings, open_reranker
 from services.search.settings import SearchSettings
 from services.search.stream import add_stream_route
+from services.search.summaries import Summaries, add_summary_route
 from services.search.warm import Warmer
 from services.search.why import Whys, add_why_route
 
@@ -45,6 +46,7 @@ def create_app(
     add_context_route(app, Contexts(engine, documents, passages, count))
     add_why_route(app, Whys(env.pool, engine))
     add_history_routes(app, Histories(env.log, documents))
+    add_summary_route(app, Summaries(env.log, env.blobs, documents))
     add_stream_route(app, env.log)
     add_project_list(app, env.log)
 

@@ -311,8 +311,8 @@ def _version(row: Any, when: When = NOW) -> VersionView:
     meant = window_at(windows, when.moment) if when.moment else None
     last = meant or (windows[-1] if windows else None)
     skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
-            "supersedes", "position", "job_id", "live", "held", "pending", "labels",
-            "attachments"}  # fmt: skip
+            "summary_sha256", "supersedes", "position", "job_id", "live", "held", "pending",
+            "labels", "attachments"}  # fmt: skip
     fields = {k: v for k, v in dict(row).items() if k not in skip}
     return VersionView(
         **fields,
@@ -321,6 +321,7 @@ def _version(row: Any, when: When = NOW) -> VersionView:
         valid_until=last.valid_until if last else None,
         current=current,
         windows=windows,
+        labels=row["labels"] or [],
     )
 
 

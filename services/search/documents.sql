@@ -59,6 +59,10 @@ SELECT count(*) FROM (
               AND w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
    LIMIT :limit) counted;
 
+-- name: summary_of$
+-- The blob with the summary of a version's body.
+SELECT summary_sha256 FROM read.version WHERE version_id = :version_id;
+
 -- name: meta_of$
 -- The blob with what the body of a version says of itself.
 SELECT meta_sha256 FROM read.version WHERE version_id = :version_id;

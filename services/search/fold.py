@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from contracts.events import (
     AttachmentsReceived,
     Chunked,
+    Classified,
     Converted,
     DocumentReceived,
     Erased,
@@ -168,12 +169,13 @@ def fold(known: Known, entries: Iterable[Entry]) -> Changes:
 
 _NOTHING: Row = dict.fromkeys(
     ("verdict", "language", "title", "parser", "converter", "embedder", "parsed_sha256",
-     "body_sha256", "meta_sha256", "chunks_sha256", "body_bytes", "chunk_count", "error")
+     "body_sha256", "meta_sha256", "chunks_sha256", "summary_sha256", "body_bytes", "chunk_count",
+     "error")
 )  # fmt: skip
 _SAYS: dict[type[Event], tuple[str, ...]] = {
     Parsed: ("parser", "language", "parsed_sha256"),
     Converted: ("body_sha256", "meta_sha256", "body_bytes", "converter", "language"),
-    Chunked: ("chunks_sha256", "chunk_count"),
+    Chunked: ("chunks_sha256", "chunk_count", "summary_sha256"),
     Indexed: ("chunk_count", "embedder"),
     Failed: ("stage", "code", "reason"),
 }
@@ -329,6 +331,8 @@ class _Folding:
         elif isinstance(event, AttachmentsReceived):
             said = event.model_dump(mode="json", include={"left_out", "left_out_by_code"})
             self._set(event.version_id, attachments=said, position=entry.position)
+        elif isinstance(event, Classified):
+            self._classify(entry, event)
         else:
             self._change(entry, event)
 
@@ -336,6 +340,12 @@ class _Folding:
         version = self._versions.get(version_id)
         if version is not None:
             self._versions[version_id] = version | columns
+
+    def _classify(self, entry: Entry, event: Classified) -> None:
+        """What is about another text than the one that is read says nothing."""
+        version = self._versions.get(event.version_id)
+        if version and version["live"] and version["body_sha256"] == event.body_sha256:
+            self._set(event.version_id, labels=event.labels, position=entry.position)
 
     # Receipts -------------------------------------------------------------------------------
 

@@ -70,12 +70,14 @@ WITH place AS (
     (version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
      language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
      meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
-     valid_from, job_id, position, parent, live, pending, attachments, held, labels)
+     valid_from, job_id, position, parent, live, pending, attachments, held, labels,
+     summary_sha256)
   SELECT
      version_id, document_id, source_id, project, source_key, name, title, media_type, size_bytes,
      language, status, stage, verdict, parser, converter, embedder, parsed_sha256, body_sha256,
      meta_sha256, chunks_sha256, body_bytes, chunk_count, error, supersedes, trusted, received_at,
-     valid_from, job_id, position, parent, live, pending, attachments, held, labels
+     valid_from, job_id, position, parent, live, pending, attachments, held, labels,
+     summary_sha256
     FROM jsonb_populate_recordset(NULL::read.version, :versions::jsonb)
   ON CONFLICT (version_id) DO UPDATE SET
     source_key = excluded.source_key, name = excluded.name, title = excluded.title,
@@ -89,7 +91,7 @@ WITH place AS (
     received_at = excluded.received_at, valid_from = excluded.valid_from, job_id = excluded.job_id,
     position = excluded.position, parent = excluded.parent, live = excluded.live,
     pending = excluded.pending, attachments = excluded.attachments, held = excluded.held,
-    labels = excluded.labels
+    labels = excluded.labels, summary_sha256 = excluded.summary_sha256
 )
 INSERT INTO read.job (job_id, project, document_id, version_id, name, status, stage, chunk_count,
                       error, started_at, updated_at, attempt)

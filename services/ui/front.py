@@ -43,6 +43,8 @@ from contracts.passages import ContextReply, ContextRequest, PassageView
 from contracts.query import QueryReply, QueryRequest
 from contracts.replay import EventSummary
 from contracts.rescan import RescanReply, RescanReport, RescanRequest
+from contracts.summaries import SummaryView
+from contracts.taxonomy import Reclassified, TaxonomyChange, TaxonomyView
 from contracts.why import WhyReply, WhyRequest
 from kernel.errors import Refusal
 from services.ui.access import Access, Caller
@@ -101,6 +103,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/documents/{id}/passage", "search", "viewer",
           "The exact words of a range of the body, and what surrounds them", PassageView,
           query=("start", "end", "chunk", "neighbours", "raw", "as_of", "recorded_as_of")),
+    Route("GET", "/documents/{id}/summary", "search", "viewer",
+          "A version in short: one sentence, its outline, a digest of each section", SummaryView,
+          query=("as_of", "recorded_as_of")),
     Route("GET", "/documents/{id}/source", "search", "viewer", "The bytes that were uploaded"),
     Route("GET", "/documents/{id}/journal", "search", "viewer", "Everything that happened to it",
           Journal),
@@ -118,6 +123,13 @@ ROUTES: tuple[Route, ...] = (
           ProjectView, ProjectChange),
     Route("DELETE", "/projects/{id}", "ingest", "admin",
           "Close a project and erase all that is in it; not while its jobs run", ProjectGone),
+    Route("GET", "/projects/{id}/taxonomy", "indexer", "viewer",
+          "The classes that documents are put into", TaxonomyView),
+    Route("PUT", "/projects/{id}/taxonomy", "indexer", "admin",
+          "Say what classes there are; new documents are put into them", TaxonomyView,
+          TaxonomyChange),
+    Route("POST", "/projects/{id}/taxonomy/apply", "indexer", "admin",
+          "Classify the documents that are there anew", Reclassified),
     Route("POST", "/jobs/{id}/cancel", "ingest", "editor", "End an ingest", JobChanged),
     Route("POST", "/jobs/{id}/retry", "ingest", "editor",
           "Try the document of an ingest again, as a new job", JobChanged),

@@ -27,6 +27,7 @@ from kernel.db import pool
 from kernel.erasure import Traces
 from kernel.log import Log, Pending, reaction_id
 from kernel.packed import texts_of
+from services.indexer.summaries import EXTRACTIVE, summarise
 from services.ingest.accept import Offer, accept
 from services.ingest.domain import Identity
 from services.ingest.handlers import on_indexed
@@ -88,6 +89,8 @@ class SmallBase:
         )  # fmt: skip
         manifest = ChunkManifest(body_sha256=body, chunker="c", title="Title", chunks=(chunk,))
         cut = await self.blobs.put(manifest.to_bytes())
+        made = summarise(f"{markdown}\n", body, title="Title", language="ru")
+        summary = await self.blobs.put(made.to_bytes())
         texts = texts_of(manifest, f"{markdown}\n".encode())
         vector = np.frombuffer(body.encode()[:8], "u1").astype("<f4")[None]
         await self.cache.put(MODEL, texts, vector, received.version_id)
@@ -116,7 +119,7 @@ class SmallBase:
                 "indexer.on_scan_verdict",
                 Chunked(
                     **ids, body_sha256=body, meta_sha256=meta_sha, chunks_sha256=cut,
-                    chunk_count=1, chunker="c",
+                    chunk_count=1, chunker="c", summary_sha256=summary, summariser=EXTRACTIVE,
                 ),
             ),
             (

@@ -336,6 +336,7 @@ class Fake:
             }
             return Response(self.body, media_type="text/markdown; charset=utf-8", headers=headers)
 
+        @app.get("/documents/{key}/summary")
         @app.get("/documents/{key}/source")
         @app.get("/documents/{key}/passage")
         @app.get("/documents/{key}/places")
@@ -490,6 +491,9 @@ class Fake:
             await self._note(request)
             return JSONResponse({"projects": []})
 
+        @app.get("/projects/{key}/taxonomy")
+        @app.put("/projects/{key}/taxonomy")
+        @app.post("/projects/{key}/taxonomy/apply")
         @app.get("/projects/{key}")
         @app.put("/projects/{key}")
         @app.delete("/projects/{key}")
