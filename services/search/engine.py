@@ -102,9 +102,19 @@ class Engine:
                 as far as `min_position`.
         """
         await self.positions.reach(request.min_position)
+        async with self.in_time():
+            return await self._answer(request)
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Work at a question, as long as it may take.
+
+        Raises:
+            Refusal: `too-slow`.
+        """
         try:
             async with asyncio.timeout(self.within_s) as clock:
-                return await self._answer(request)
+                yield
         except TimeoutError:
             if not clock.expired():  # a store's own
                 raise
