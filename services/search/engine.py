@@ -216,7 +216,7 @@ class Engine:
         candidates = shown = legs.candidates()
         if question.request.fold:
             with question.step("fold"):
-                shown = fold_twins(candidates)
+                shown = fold_twins(candidates, max(question.request.top_k, self._rerank_top))
         return Look(scope, legs, candidates, shown)
 
     async def _doubtful(self, legs: Legs, depth: int) -> set[str]:
