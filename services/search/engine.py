@@ -102,9 +102,19 @@ class Engine:
                 as far as `min_position`.
         """
         await self.positions.reach(request.min_position)
+        async with self.in_time():
+            return await self._answer(request)
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Work at a question, as long as it may take.
+
+        Raises:
+            Refusal: `too-slow`.
+        """
         try:
             async with asyncio.timeout(self.within_s) as clock:
-                return await self._answer(request)
+                yield
         except TimeoutError:
             if not clock.expired():  # a store's own
                 raise
@@ -206,7 +216,7 @@ class Engine:
         candidates = shown = legs.candidates()
         if question.request.fold:
             with question.step("fold"):
-                shown = fold_twins(candidates)
+                shown = fold_twins(candidates, max(question.request.top_k, self._rerank_top))
         return Look(scope, legs, candidates, shown)
 
     async def _doubtful(self, legs: Legs, depth: int) -> set[str]:

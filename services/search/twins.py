@@ -1,7 +1,7 @@
 """Near-identical passages among the candidates: the best one is shown, the others stand under it.
 
-What differs must not matter: numbers and words that deny are the same, in the same order, and all
-but few words are. Headings do not count, so one text in two documents is one. But within
+What differs must not matter: numbers, and words that deny, are the same, in the same order, and all
+but few other words are. Headings do not count, so one text in two documents is one. But within
 a version the headings tell passages apart, and of one document's versions only equal words are
 twins: what differs between them is what somebody asks who asks for all of them.
 """
@@ -22,7 +22,7 @@ LIKE = 0.9
 """Of all groups of `SHINGLE` words in two passages, this part is in both."""
 SHINGLE = 3
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_WORD = re.compile(r"\w+(?:'\w+)*")
 _DENYING = frozenset({
     "not", "no", "nor", "never", "none", "without", "cannot", "except", "unless", "neither",
     "nicht", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "ohne",
@@ -44,7 +44,7 @@ class _Text:
     @cached_property
     def telling(self) -> tuple[str, ...]:
         """Words in which twins do not differ."""
-        return tuple(w for w in self.words if w in _DENYING or _tells(w))
+        return tuple(w for w in self.words if w in _DENYING or not w.isalpha())
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
@@ -59,6 +59,11 @@ class _Text:
         few = len(self.shingles) - int(LIKE * len(self.shingles)) + 1
         return nsmallest(few, self.shingles, key=hash)
 
+    def as_long_as(self, other: "_Text") -> bool:
+        """About so."""
+        shorter, longer = sorted((len(self.words), len(other.words)))
+        return shorter >= LIKE * longer
+
     def is_twin_of(self, other: "_Text") -> bool:
         """Do they say the same?"""
         mine, theirs = self.candidate.row, other.candidate.row
@@ -69,44 +74,48 @@ class _Text:
             return True
         if not same and mine["document_id"] == theirs["document_id"]:
             return False
+        if not self.as_long_as(other):
+            return False
         common = len(self.shingles & other.shingles)
         return common >= LIKE * (len(self.shingles) + len(other.shingles) - common)
 
 
-class _Shown:
-    """The passages that are shown, and where to look for one that is like another."""
+class _Alike:
+    """Passages that are shown and have the same telling words."""
 
     def __init__(self) -> None:
         self.groups: list[list[_Text]] = []
-        self._alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
         self._holding: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        self._held = 0
 
-    def take(self, text: _Text) -> None:
-        """Under the first of which it is a twin, or by itself."""
-        rivals = self._rivals(text)
-        first = next((n for n in rivals if text.is_twin_of(self.groups[n][0])), None)
-        if first is not None:
-            self.groups[first].append(text)
-            return
-        self._alike[text.telling].append(len(self.groups))
-        for shingle in text.anchors:
-            self._holding[shingle].append(len(self.groups))
-        self.groups.append([text])
-
-    def _rivals(self, text: _Text) -> list[int]:
-        """Those with the same telling words that may be like it."""
-        alike = self._alike[text.telling]
-        if not alike:
-            return []
-        return sorted(set(alike).intersection(chain(*(self._holding[s] for s in text.anchors))))
+    def first(self, text: _Text) -> list[_Text] | None:
+        """The first group of whose shown passage it is a twin."""
+        if not any(text.as_long_as(group[0]) for group in self.groups):
+            return None  # the usual case, and the quick one
+        for number in range(self._held, len(self.groups)):
+            for shingle in self.groups[number][0].anchors:
+                self._holding[shingle].append(number)
+        self._held = len(self.groups)
+        rivals = sorted(set(chain(*(self._holding[s] for s in text.anchors if s in self._holding))))
+        groups = (self.groups[number] for number in rivals)
+        return next((group for group in groups if text.is_twin_of(group[0])), None)
 
 
-def fold_twins(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Each passage once, in the order of the candidates, with its twins; the first one is shown."""
-    shown = _Shown()
+def fold_twins(candidates: Iterable[Candidate], most: int) -> list[Candidate]:
+    """Each passage once, in the order of the candidates, with its twins; the first one is shown.
+    Behind the first `most` of them, which alone are of interest, nothing is folded together."""
+    shown: list[list[_Text]] = []
+    alike: dict[tuple[str, ...], _Alike] = defaultdict(_Alike)
     for candidate in candidates:
-        shown.take(_Text(candidate, _words(candidate)))
-    return [_with(group) for group in shown.groups]
+        text = _Text(candidate, _words(candidate))
+        group = alike[text.telling].first(text)
+        if group is not None:
+            group.append(text)
+            continue
+        shown.append([text])
+        if len(shown) <= most:
+            alike[text.telling].groups.append(shown[-1])
+    return [_with(group) for group in shown]
 
 
 def _with(group: Sequence[_Text]) -> Candidate:
@@ -119,10 +128,5 @@ def _words(candidate: Candidate) -> tuple[str, ...]:
     path = tuple(row["heading_path"])
     lines = row["text"].removeprefix(breadcrumb(row["title"], path)).splitlines()
     text = "\n".join(line for line in lines if line.lstrip("# ").rstrip() not in path)
-    return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-
-
-def _tells(word: str) -> bool:
-    if word.isalpha():
-        return False
-    return word.endswith(("n't", "n’t")) or any(c.isdigit() for c in word)
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return tuple(_WORD.findall(text.replace("’", "'").casefold()))

@@ -65,6 +65,10 @@ class Whys:
             Refusal, Behind: those of `Engine.query`.
         """
         await self._engine.positions.reach(request.min_position)
+        async with self._engine.in_time():
+            return await self._why(request)
+
+    async def _why(self, request: WhyRequest) -> WhyReply:
         question = Question(request)
         answer = await self._engine.answer(question)
         which = {"chunk": request.chunk, "version": request.version}
@@ -209,8 +213,8 @@ def _told(case: _Case, reason: Reason, versions: list[str]) -> WhyReply:
         document_id=row["document_id"],
         project=row["project"],
         generation=row["generation"],
-        title=visible(row["title"]),
-        heading_path=[visible(h) for h in row["heading_path"]],
+        title=None if reason == "erased" else visible(row["title"]),
+        heading_path=[] if reason == "erased" else [visible(h) for h in row["heading_path"]],
         moment=scope.moment,
         known=scope.known,
         windows=[_known(w) for w in case.windows],

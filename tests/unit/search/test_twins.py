@@ -32,7 +32,7 @@ def passage(text: str, number: int = 0, **more: Any) -> Candidate:
 
 def folded(*texts: str) -> list[list[int]]:
     """Numbers of texts, in groups of twins."""
-    shown = fold_twins(passage(text, number) for number, text in enumerate(texts))
+    shown = fold_twins([passage(text, number) for number, text in enumerate(texts)], 99)
     return [[int(str(c.fused.key)) for c in (first, *first.twins)] for first in shown]
 
 
@@ -72,12 +72,12 @@ def test_headings_tell_passages_of_one_version_apart() -> None:
         passage("Repealed.", n, **same, heading_path=path)
         for n, path in enumerate([["Art. 5"], ["Art. 6"], ["Art. 5"]])
     ]
-    assert [len(c.twins) for c in fold_twins(candidates)] == [1, 0]
+    assert [len(c.twins) for c in fold_twins(candidates, 99)] == [1, 0]
 
 
 def test_of_the_versions_of_a_document_only_equal_words_are_one() -> None:
     texts = [LONG, LONG.replace("vehicle", "car"), LONG.upper()]
-    shown = fold_twins(passage(t, n, document_id="d") for n, t in enumerate(texts))
+    shown = fold_twins([passage(t, n, document_id="d") for n, t in enumerate(texts)], 99)
     assert [len(c.twins) for c in shown] == [1, 0]
 
 
@@ -105,7 +105,13 @@ def test_nothing_that_is_alike_is_overlooked(edits: list[tuple[int, list[int]]])
         text = twins._Text(candidate, twins._words(candidate))
         group = next((g for g in groups if text.is_twin_of(g[0])), None)
         (groups.append([text]) if group is None else group.append(text))
-    found = [[c, *c.twins] for c in fold_twins(candidates)]
+    found = [[c, *c.twins] for c in fold_twins(candidates, 99)]
     assert [[c.fused.key for c in group] for group in found] == [
         [t.candidate.fused.key for t in group] for group in groups
     ]
+
+
+def test_behind_the_first_ones_nothing_is_folded_together() -> None:
+    texts = ["a", "b", "b", "a", "b"]
+    shown = fold_twins([passage(text, number) for number, text in enumerate(texts)], 1)
+    assert [len(c.twins) for c in shown] == [1, 0, 0, 0]
