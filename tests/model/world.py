@@ -290,11 +290,11 @@ class World:
     async def ask(
         self, project: str, moment: datetime | None, known: datetime | None = None
     ) -> list[Any]:
-        """All passages that a question finds at an instant; None: of all times. `known`: by what
-        was known then."""
+        """All passages that a question finds at an instant, equal ones each by itself; None: of
+        all times. `known`: by what was known then."""
         request = QueryRequest(
             query=COMMON, top_k=100, project=project, as_of=moment,
-            include_historical=moment is None, recorded_as_of=known,
+            include_historical=moment is None, recorded_as_of=known, fold=False,
         )  # fmt: skip
         return (await self.engine.query(request)).results
 
