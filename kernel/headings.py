@@ -60,6 +60,10 @@ def headings(body: bytes, most: int = MOST) -> list[Heading]:
     return found
 
 
+_MARKUP = re.compile(r"[\\`*_\[<&!\x00]")
+"""Without these, words are only words."""
+
+
 @cache
 def _inline_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
@@ -77,6 +81,8 @@ def plain(markdown: str) -> str:
 
 def inline_text(markdown: str) -> str:
     """Words of Markdown: markup gone, code and image descriptions kept, on one line."""
+    if not _MARKUP.search(markdown):
+        return " ".join(markdown.split())
     (inline,) = _inline_parser().parseInline(markdown)
     words = (
         child.content if child.type in INLINE_TEXT else " "

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import BodyMeta, ParsedDocument
-from kernel.headings import headings, plain
+from kernel.headings import _inline_parser, headings, inline_text, plain
 from kernel.media import MARKDOWN
 from services.converter.domain import canonical
 from services.indexer.blocks import blocks
@@ -50,3 +50,11 @@ def test_a_hostile_line_is_read_once() -> None:
 def test_of_very_many_the_first_are_found() -> None:
     assert len(headings(b"# a\n" * 500_000)) == 100_000
     assert headings(b"# a\n" * 5, 2) == headings(b"# a\n" * 2)
+
+
+@given(st.text(alphabet="aб 1.,;:-#>|~()]{}=+'\"/\n\t\u00a0\u2028\U0001f600", max_size=60))
+def test_words_without_markup_are_what_the_parser_makes_of_them(text: str) -> None:
+    (inline,) = _inline_parser().parseInline(text)
+    children = inline.children or []
+    words = "".join(c.content if c.type == "text" else " " for c in children)
+    assert inline_text(text) == " ".join(words.split())
