@@ -43,8 +43,6 @@ from kernel.vectors import (
     checked_name,
 )
 from kernel.vectors.graph import (
-    LEAST_LOOKED_AT,
-    LOOKED_AT,
     SHARD,
     Child,
     Journal,
@@ -64,6 +62,7 @@ from kernel.vectors.payload import (
     conditions,
     held,
     hit,
+    looked_at,
     payload,
     plain,
     ranked,
@@ -270,7 +269,7 @@ class EdgeIndex:
             query=Query.Nearest(plain(vector, shard.dim)),
             filter=_filter(conditions(flt)),
             with_payload=["version"],
-            params=SearchParams(hnsw_ef=max(LEAST_LOOKED_AT, LOOKED_AT * limit)),
+            params=SearchParams(hnsw_ef=looked_at(limit)),
         )
         return ranked(hit(p.id, p.payload, p.score) for p in shard.engine.query(request))
 

@@ -41,10 +41,6 @@ LINKS, CARE = 16, 200
 """HNSW: links of a point, candidates while they are made (m, ef_construct)."""
 PLAIN_KB = 30_000
 """Vectors that pass a filter are compared one by one up to so many KB: 20,000 of 384 numbers."""
-LOOKED_AT = 16
-LEAST_LOOKED_AT = 800
-"""Candidates of a search in the graph (ef): so many times its limit. With 400 for 50, 96 % of the
-true 50 were found in 100,000 made vectors, with 800 98 %."""
 NICENESS = 15
 _HEAD = struct.Struct("<II")
 _FLUSH_EVERY = 4096
