@@ -122,7 +122,8 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> "Child":
-        module = [sys.executable, "-m", __name__, str(self._folder), str(self._dim)]
+        given = [str(self._folder), str(self._dim), str(NICENESS)]
+        module = [sys.executable, "-m", __name__, *given]
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*guarded(module), stdin=pipe)
         return self
@@ -209,5 +210,5 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 if __name__ == "__main__":
-    os.nice(NICENESS)
+    os.nice(int(sys.argv[3]))
     build(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer)

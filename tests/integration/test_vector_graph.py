@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ def made(number: int, turn: int = 0) -> Point:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph from 400 points on, used wherever more than 100 pass."""
+    """A graph from 400 points on; whatever else runs, tests do not wait for its child."""
     monkeypatch.setattr(edge, "GRAPH_FROM", 400)
+    monkeypatch.setattr(graph, "NICENESS", 0)
 
 
 @pytest.fixture
@@ -150,6 +152,22 @@ class Gate:
         monkeypatch.setattr(graph.Child, "finish", waiting)
 
 
+async def change(number: int, which: int, index: VectorIndex) -> None:
+    """One of the five kinds of writing."""
+    version, day = f"v{which // OF_ONE}", START + timedelta(days=which % 70)
+    match number % 5:
+        case 0:
+            await index.delete_version(BASE, version)
+        case 1:
+            await index.delete_points(BASE, [made(which).point_id, made(which + 1).point_id])
+        case 2:
+            await index.set_validity(BASE, version, [(day, None)])
+        case 3:
+            await index.upsert(BASE, [made(which, 1)])
+        case _:
+            await index.upsert(BASE, [made(COUNT + number * 3 + n) for n in range(3)])
+
+
 @pytest.mark.parametrize("many", [False, True])
 async def test_what_is_written_meanwhile_is_not_lost_and_what_is_deleted_does_not_come_back(
     law: EdgeIndex, plain: MemoryIndex, monkeypatch: pytest.MonkeyPatch, *, many: bool
@@ -161,22 +179,7 @@ async def test_what_is_written_meanwhile_is_not_lost_and_what_is_deleted_does_no
     chance = random.Random(3)
     for number in range(60):
         which = chance.randrange(COUNT)
-        version, day = f"v{which // OF_ONE}", START + timedelta(days=which % 70)
-        match number % 5:
-            case 0:
-                await both(law, plain, lambda i, v=version: i.delete_version(BASE, v))  # type: ignore[misc]
-            case 1:
-                ids = [made(which).point_id, made(which + 1).point_id]
-                await both(law, plain, lambda i, x=ids: i.delete_points(BASE, x))  # type: ignore[misc]
-            case 2:
-                await both(
-                    law, plain, lambda i, v=version, d=day: i.set_validity(BASE, v, [(d, None)])
-                )  # type: ignore[misc]
-            case 3:
-                await both(law, plain, lambda i, n=which: i.upsert(BASE, [made(n, 1)]))  # type: ignore[misc]
-            case _:
-                new = [made(COUNT + number * 3 + n) for n in range(3)]
-                await both(law, plain, lambda i, x=new: i.upsert(BASE, x))  # type: ignore[misc]
+        await both(law, plain, partial(change, number, which))
     await same(law, plain)
     gate.go.set()
     await built(law)
