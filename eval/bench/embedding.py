@@ -1,17 +1,19 @@
-"""The embedder against the bare model, sorted batches against unsorted, indexing without a model.
+"""The embedder against the bare model, sorted batches against unsorted, indexing without a model,
+and what a question waits for its vector while passages are embedded, by the size of a batch.
 
 All in one process and one run, on real passages of very different lengths.
 """
 
 import asyncio
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from eval.bench import rebuild
 from eval.bench.report import Row
 from eval.bench.seeded import Material
 from kernel.embedder import EmbedderSettings, load_embedder
-from kernel.embedder.base import Matrix, Vector
+from kernel.embedder.base import Embedder, Matrix, Vector
 from kernel.embedder.bundled import ensure_bundled
 from kernel.embedder.threads import prepare_torch
 from kernel.language import detect
@@ -30,6 +32,8 @@ BATCH = 8
 ROUNDS = 3
 DOCUMENTS = 40
 BARE, FLAT = 0.9, 1.0
+TOKENS = (128, 256, 512, 1024)
+ASKED, PAUSE = 40, 0.1
 
 
 async def measure() -> list[Row]:
@@ -46,6 +50,7 @@ async def measure() -> list[Row]:
         await embedder.embed_documents(texts)
         seconds["sorted"].append(time.perf_counter() - began)
         seconds["unsorted"].append(await _timed(partial(_unsorted, bare, texts)))
+    waits = [await _waiting(settings, tokens, texts) for tokens in TOKENS]
     await embedder.aclose()
     best = {name: min(some) for name, some in seconds.items()}
     rates = {name: len(texts) / some for name, some in best.items()}
@@ -72,7 +77,52 @@ async def measure() -> list[Row]:
             "at least 5",
             indexed >= 5 * rates["sorted"],
         ),
+        *(_wait_row(wait, waits[-1]) for wait in waits),
     ]
+
+
+class Wait(NamedTuple):
+    """Seconds for a question's vector alone and beside passages, which go at `rate`."""
+
+    tokens: int
+    idle: list[float]
+    during: list[float]
+    rate: float
+
+
+def _wait_row(wait: Wait, largest: Wait) -> Row:
+    idle, during = (statistics.quantiles(some, n=20)[18] for some in (wait.idle, wait.during))
+    figures = (
+        f"idle p50 {1000 * statistics.median(wait.idle):.0f} / p95 {1000 * idle:.0f}, during p50 "
+        f"{1000 * statistics.median(wait.during):.0f} / p95 {1000 * during:.0f} ms; "
+        f"{wait.rate:.1f} passages/s, {wait.rate / largest.rate:.2f} of those with {largest.tokens}"
+    )
+    what = f"a question's vector beside passages, {wait.tokens} tokens a batch, p95"
+    return Row(what, figures, during / idle, "said", holds=True)
+
+
+async def _waiting(settings: EmbedderSettings, tokens: int, texts: Sequence[str]) -> Wait:
+    chosen = settings.model_copy(update={"embed_batch_tokens": tokens})
+    embedder = await asyncio.to_thread(load_embedder, chosen)
+    await embedder.embed_documents(texts[:BATCH])
+    idle, during = list[float](), list[float]()
+    for _ in range(ASKED):
+        await _ask(embedder, idle)
+    began = time.perf_counter()
+    writing = asyncio.create_task(embedder.embed_documents(texts))
+    while not writing.done():
+        await _ask(embedder, during)
+    await writing
+    rate = len(texts) / (time.perf_counter() - began)
+    await embedder.aclose()
+    return Wait(tokens, idle, during, rate)
+
+
+async def _ask(embedder: Embedder, seconds: list[float]) -> None:
+    began = time.perf_counter()
+    await embedder.embed_query("how do I change the keyboard layout")
+    seconds.append(time.perf_counter() - began)
+    await asyncio.sleep(PAUSE)
 
 
 def _texts() -> list[str]:

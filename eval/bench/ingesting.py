@@ -57,6 +57,7 @@ async def _one(material: Material, tokens: str) -> Row:
                 await _ask(client, 20)
                 idle = await _ask(client, ASKED)
                 async with _embedding(client, material):
+                    await _begun(stack)
                     before, began = await _embedded(stack), time.monotonic()
                     during = await _ask(client, ASKED)
                     rate = (await _embedded(stack) - before) / (time.monotonic() - began)
@@ -72,14 +73,13 @@ async def _one(material: Material, tokens: str) -> Row:
 
 @asynccontextmanager
 async def _embedding(client: httpx.AsyncClient, material: Material) -> AsyncIterator[None]:
-    """Documents are sent for as long as the block runs, and were being embedded before it began."""
+    """Documents are sent for as long as the block runs."""
 
     async def send() -> None:
         for number in range(KNOWN, KNOWN + LOAD):
             await _upload(client, material, number)
 
     sending = asyncio.create_task(send())
-    await asyncio.sleep(5)
     try:
         yield
     finally:
@@ -116,6 +116,13 @@ async def _ask(client: httpx.AsyncClient, count: int) -> list[float]:
         seconds.append(time.perf_counter() - began)
         await asyncio.sleep(PAUSE)
     return seconds
+
+
+async def _begun(stack: Stack) -> None:
+    """Return once passages of the load are embedded: converting them comes first."""
+    before = await _embedded(stack)
+    while await _embedded(stack) == before:  # noqa: ASYNC110
+        await asyncio.sleep(0.2)
 
 
 async def _embedded(stack: Stack) -> int:

@@ -6,28 +6,27 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 from qdrant_edge import (
     CountRequest,
-    Distance,
-    EdgeConfig,
     EdgeShard,
-    EdgeVectorParams,
     FieldCondition,
     Filter,
     MatchAny,
     MatchValue,
-    PayloadSchemaType,
     Query,
     QueryRequest,
     RangeFloat,
     ScrollRequest,
+    SearchParams,
     UpdateOperation,
 )
 from qdrant_edge import Point as EdgePoint
@@ -43,9 +42,19 @@ from kernel.vectors import (
     WrongDimension,
     checked_name,
 )
+from kernel.vectors.graph import (
+    SHARD,
+    Child,
+    Journal,
+    NoGraph,
+    Rows,
+    edge_points,
+    exchange,
+    make_shard,
+    settle,
+)
 from kernel.vectors.payload import (
     INTEGERS,
-    KEYWORDS,
     SPANS,
     Condition,
     Conditions,
@@ -53,6 +62,7 @@ from kernel.vectors.payload import (
     conditions,
     held,
     hit,
+    looked_at,
     payload,
     plain,
     ranked,
@@ -66,25 +76,49 @@ _DELETED = 1024
 _FLUSH_EVERY = 4096
 _PAGE = 256
 _IDS = 2000
-_SHARD, _DIM = "shard", "dim"
+_DIM = "dim"
 _UNFINISHED = "."  # a folder with this prefix is being made or removed
+_FEW = 256  # written meanwhile: brought over in one go with the exchange
+
+log = structlog.get_logger()
+
+GRAPH_FROM = 50_000
+"""Points without a graph from which on one is built. Below, comparing a question with all of them
+takes some 10 ms, hardly more than to look around in a graph that finds 98 %."""
 
 
 @dataclass
 class _Shard:
-    """An open collection; `written`: points since the last flush."""
+    """An open collection; `written`: points since the last flush. `linked`, `unlinked`:
+    points with and without a graph, about. `journal`: what is written, while one is built."""
 
     engine: EdgeShard
     dim: int
     written: int = 0
+    linked: int = 0
+    unlinked: int = 0
+    journal: Journal | None = None
+
+    def note(self, *, version: str | None = None, points: Sequence[str] = ()) -> None:
+        """So much is written now."""
+        if self.journal is not None:
+            self.journal.points.update(points)
+            self.journal.versions.update(() if version is None else (version,))
+
+    @property
+    def due(self) -> bool:
+        """So many are without a graph that one pays, and they are not few beside the others."""
+        return self.journal is None and self.unlinked >= max(GRAPH_FROM, self.linked // 2)
 
 
 class EdgeIndex:
     """A `VectorIndex` on qdrant-edge, whose calls block and hold the GIL for milliseconds.
 
     All calls run in one thread, writes in slices, so that a search waits for one slice at most.
-    Segments are never optimised here: that would stop the whole process for seconds, and exact
-    search is fast enough up to about 100,000 points. Raises IndexInUse if `root` is open already.
+    Segments are never optimised here: that would stop the whole process for minutes. A collection
+    of over `GRAPH_FROM` points gets its graph from another process (`graph`), one at a time; until
+    then, and where few pass the filter, search is exact. Raises IndexInUse if `root` is open
+    already.
     """
 
     def __init__(self, root: Path) -> None:
@@ -93,6 +127,7 @@ class EdgeIndex:
         self._lock = _lock(root / "lock")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vectors")
         self._open: dict[str, _Shard] = {}
+        self._building: asyncio.Task[None] | None = None
         for left in root.glob(f"{_UNFINISHED}*"):
             shutil.rmtree(left)
 
@@ -104,11 +139,15 @@ class EdgeIndex:
         await self._run(self._check, name, points)
         for start in range(0, len(points), _SLICE):
             await self._run(self._upsert, name, points[start : start + _SLICE])
+        self._grow(name)
 
     async def search(
         self, collection: str, vector: NDArray[np.float32], flt: VectorFilter, limit: int
     ) -> list[VectorHit]:
-        return await self._run(self._search, checked_name(collection), vector, flt, limit)
+        name = checked_name(collection)
+        hits = await self._run(self._search, name, vector, flt, limit)
+        self._grow(name)
+        return hits
 
     async def set_validity(
         self, collection: str, version_id: str, windows: Sequence[Window]
@@ -156,6 +195,10 @@ class EdgeIndex:
         """Flush and let go; a second time does nothing."""
         if self._lock.closed:
             return
+        if self._building is not None:
+            self._building.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._building
         await self._run(self._close)
         self._thread.shutdown()
         self._lock.close()
@@ -168,7 +211,12 @@ class EdgeIndex:
         folder = self._root / name
         if name not in self._open and folder.is_dir():
             dim = int((folder / _DIM).read_text())
-            self._open[name] = _Shard(EdgeShard.load(str(folder / _SHARD)), dim)
+            settle(folder)
+            engine = EdgeShard.load(str(folder / SHARD))
+            info = engine.info()
+            linked = min(info.indexed_vectors_count, info.points_count)
+            unlinked = info.points_count - linked
+            self._open[name] = _Shard(engine, dim, linked=linked, unlinked=unlinked)
         return self._open.get(name)
 
     def _known(self, name: str) -> _Shard:
@@ -187,11 +235,8 @@ class EdgeIndex:
     def _make(self, name: str, dim: int) -> None:
         """Build aside and rename: a crash leaves no collection without its payload indexes."""
         aside = self._root / f"{_UNFINISHED}{name}.{uuid4().hex}"
-        config = EdgeConfig(vectors=EdgeVectorParams(size=dim, distance=Distance.Cosine))
-        (aside / _SHARD).mkdir(parents=True)
+        shard = make_shard(aside / SHARD, dim)
         (aside / _DIM).write_text(str(dim))
-        shard = EdgeShard.create(str(aside / _SHARD), config)
-        _index_payload(shard)
         shard.flush()
         shard.close()
         aside.rename(self._root / name)
@@ -205,8 +250,10 @@ class EdgeIndex:
     def _upsert(self, name: str, points: Sequence[Point]) -> None:
         shard = self._known(name)
         rows = [EdgePoint(str(p.point_id), plain(p.vector, shard.dim), payload(p)) for p in points]
+        shard.note(points=[str(p.point_id) for p in points])
         shard.engine.update(UpdateOperation.upsert_points(rows))
         shard.written += len(rows)
+        shard.unlinked += len(rows)
         if shard.written >= _FLUSH_EVERY:  # each write is in its log already: keep that log short
             shard.engine.flush()
             shard.written = 0
@@ -222,23 +269,27 @@ class EdgeIndex:
             query=Query.Nearest(plain(vector, shard.dim)),
             filter=_filter(conditions(flt)),
             with_payload=["version"],
+            params=SearchParams(hnsw_ef=looked_at(limit)),
         )
         return ranked(hit(p.id, p.payload, p.score) for p in shard.engine.query(request))
 
     def _set_validity(self, name: str, version_id: str, windows: Sequence[Window]) -> None:
         shard = self._shard(name)
         if shard is not None:
+            shard.note(version=version_id)
             operation = UpdateOperation.set_payload_by_filter(_version(version_id), slots(windows))
             shard.engine.update(operation)
 
     def _delete_version(self, name: str, version_id: str) -> None:
         shard = self._shard(name)
         if shard is not None:
+            shard.note(version=version_id)
             shard.engine.update(UpdateOperation.delete_points_by_filter(_version(version_id)))
 
     def _delete_points(self, name: str, ids: Sequence[UUID]) -> None:
         shard = self._shard(name)
         if shard is not None:
+            shard.note(points=[str(i) for i in ids])
             shard.engine.update(UpdateOperation.delete_points([str(i) for i in ids]))
 
     def _count(self, name: str) -> int:
@@ -285,6 +336,87 @@ class EdgeIndex:
             if entry.is_dir() and not entry.name.startswith(_UNFINISHED)
         )
 
+    def _grow(self, name: str) -> None:
+        """Begin to build a graph if it is time; one at a time."""
+        shard = self._open.get(name)
+        busy = self._building is not None and not self._building.done()
+        if shard is not None and not busy and not self._lock.closed and shard.due:
+            shard.journal = Journal()
+            self._building = asyncio.create_task(self._build(name, shard))
+
+    async def _build(self, name: str, shard: _Shard) -> None:
+        """A copy of the collection with a graph takes its place; else all is as it was."""
+        aside, engines = self._root / f"{_UNFINISHED}{name}.{uuid4().hex}", list[EdgeShard]()
+        log.info("vectors.graph_begun", collection=name, points=shard.unlinked)
+        try:
+            offset: Any = None
+            async with Child(aside, shard.dim) as child:
+                while True:
+                    rows, offset = await self._run(self._rows, name, shard, offset)
+                    await child.send(rows)
+                    if offset is None:
+                        break
+                await child.finish()
+            engines.append(await self._run(EdgeShard.load, str(aside)))
+            while await self._run(self._brought_over, name, shard, engines[0]):
+                pass
+            left = await self._run(self._exchange, name, shard, engines, aside)
+            await asyncio.to_thread(shutil.rmtree, left)
+            log.info("vectors.graph_built", collection=name)
+        except (NoGraph, OSError) as error:
+            log.warning("vectors.no_graph", collection=name, error=str(error)[:300])
+        finally:
+            shard.journal, shard.unlinked = None, 0  # not again before as many more are written
+            for engine in engines:
+                await self._run(engine.close)
+            await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+
+    def _same(self, name: str, shard: _Shard) -> Journal:
+        if self._open.get(name) is not shard or shard.journal is None:
+            raise NoGraph("the collection was dropped meanwhile")
+        return shard.journal
+
+    def _rows(self, name: str, shard: _Shard, offset: Any) -> tuple[Rows, Any]:
+        """Some points, with all that the engine has of them."""
+        self._same(name, shard)
+        request = ScrollRequest(offset=offset, limit=_SLICE, with_payload=True, with_vector=True)
+        records, following = shard.engine.scroll(request)
+        return _all_of(records), following
+
+    def _brought_over(self, name: str, shard: _Shard, new: EdgeShard) -> bool:
+        """Bring over a slice of what was written meanwhile. Is there more than a few?"""
+        journal = self._same(name, shard)
+        points = [journal.points.pop() for _ in range(min(_SLICE, len(journal.points)))]
+        for version in [journal.versions.pop() for _ in range(min(1, len(journal.versions)))]:
+            new.update(UpdateOperation.delete_points_by_filter(_version(version)))
+            # by their ids: a version may have many passages
+            points += _ids_of(shard.engine, version)
+        for first in range(0, len(points), _SLICE):
+            part: list[Any] = points[first : first + _SLICE]
+            found = _all_of(shard.engine.retrieve(part, with_payload=True, with_vector=True))
+            if gone := sorted(set(part) - {id_ for id_, _, _ in found}):
+                new.update(UpdateOperation.delete_points(gone))
+            if found:
+                new.update(UpdateOperation.upsert_points(edge_points(found)))
+        return len(journal) > _FEW
+
+    def _exchange(self, name: str, shard: _Shard, engines: list[EdgeShard], aside: Path) -> Path:
+        """The last of what was written, then the new shard instead of the old one; nobody writes
+        in between, since all writes run in this thread. Returns what is left of the old one."""
+        (new,) = engines
+        while len(self._same(name, shard)):
+            self._brought_over(name, shard, new)
+        counted = [e.count(CountRequest(exact=True)) for e in (shard.engine, new)]
+        if counted[0] != counted[1]:
+            raise NoGraph(f"{counted[1]} points instead of {counted[0]}")
+        new.flush()
+        new.close()
+        engines.clear()
+        shard.engine.flush()
+        shard.engine.close()
+        del self._open[name]
+        return exchange(self._root / name, aside)
+
     def _close(self) -> None:
         while self._open:
             _, shard = self._open.popitem()
@@ -308,12 +440,25 @@ def _lock(path: Path) -> Any:
     return held
 
 
-def _index_payload(shard: EdgeShard) -> None:
-    """Indexes come before the first point: afterwards each costs a pass over all points."""
-    for field in KEYWORDS:
-        shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Keyword))
-    for field in INTEGERS:
-        shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Integer))
+def _all_of(records: Sequence[Any]) -> Rows:
+    return [(str(r.id), dict(r.payload or {}), list(r.vector)) for r in records]
+
+
+def _ids_of(engine: EdgeShard, version_id: str) -> list[str]:
+    """Of all points of a version."""
+    found, offset = list[str](), None
+    while True:
+        request = ScrollRequest(
+            offset=offset,
+            limit=_IDS,
+            filter=_version(version_id),
+            with_payload=False,
+            with_vector=False,
+        )
+        records, offset = engine.scroll(request)
+        found += [str(record.id) for record in records]
+        if offset is None:
+            return found
 
 
 def _version(version_id: str) -> Filter:

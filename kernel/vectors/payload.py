@@ -28,6 +28,7 @@ _FOREVER = 9_000_000_000_000_000  # in the year 2255; integers up to here are ex
 _MICROSECOND = timedelta(microseconds=1)
 
 Span = tuple[int, int]
+_LOOKED_AT, _LEAST_LOOKED_AT = 16, 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,12 @@ def conditions(flt: VectorFilter) -> Conditions:
         Condition("version", tuple(flt.also)) if flt.also and moment is not None else None,
         Condition("version", tuple(flt.without)) if flt.without else None,
     )
+
+
+def looked_at(limit: int) -> int:
+    """Candidates of a search in a graph (ef) for so many hits. Of 100,000 made vectors 96 % of the
+    true 50 were found with 400, 98 % with 800."""
+    return max(_LEAST_LOOKED_AT, _LOOKED_AT * limit)
 
 
 def check_vector(vector: NDArray[np.float32], dim: int) -> None:

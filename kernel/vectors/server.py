@@ -31,6 +31,7 @@ from kernel.vectors.payload import (
     conditions,
     held,
     hit,
+    looked_at,
     payload,
     plain,
     ranked,
@@ -104,6 +105,7 @@ class QdrantIndex:
             query_filter=_filter(conditions(flt)),
             limit=limit,
             with_payload=["version"],
+            search_params=models.SearchParams(hnsw_ef=looked_at(limit)),
         )
         reply = await _call(request, 404)
         return [] if reply is None else ranked(hit(p.id, p.payload, p.score) for p in reply.points)

@@ -31,6 +31,7 @@ class QdrantStub:
         self.failure = HTTPStatus.SERVICE_UNAVAILABLE
         self.lock = threading.Lock()
         self.indexed: dict[str, set[str]] = {}
+        self.looked_at: list[int | None] = []
         self.calls: list[tuple[str, str]] = []
         handler = type("_BoundHandler", (_Handler,), {"stub": self})
         self._server = _Server(("127.0.0.1", 0), handler)
@@ -137,6 +138,7 @@ def _upsert(stub: QdrantStub, name: str, body: Any) -> Any:
 
 def _query(stub: QdrantStub, name: str, body: Any) -> Any:
     asked = models.QueryRequest.model_validate(body)
+    stub.looked_at.append(asked.params.hnsw_ef if asked.params else None)  # local mode is exact
     reply = stub.client.query_points(
         name,
         query=asked.query,

@@ -538,6 +538,17 @@ async def test_payload_indexes_are_made_before_the_first_point(tmp_path: Path) -
         assert puts == [f"kb_{BASE}", *["index"] * len((*KEYWORDS, *INTEGERS)), "points"]
 
 
+async def test_the_server_looks_at_enough_candidates_to_find_what_an_exact_search_does() -> None:
+    with QdrantStub() as stub:
+        index = QdrantIndex(stub.url)
+        await index.create(BASE, DIM)
+        await index.upsert(BASE, [point("a")])
+        for limit in (50, 500):
+            await index.search(BASE, vector(1.0), ALL, limit)
+        await index.close()
+        assert stub.looked_at == [800, 8000]
+
+
 async def test_a_create_that_died_half_way_is_finished_by_the_next() -> None:
     with QdrantStub() as stub:
         index = QdrantIndex(stub.url)

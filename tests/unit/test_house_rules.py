@@ -41,7 +41,9 @@ HEAVY = frozenset({
     "cv2", "pandas", "scipy", "pytesseract", "faststream",
 })  # fmt: skip
 VECTORS = frozenset({"qdrant_client", "qdrant_edge"})
-ENGINES = {"kernel.vectors.edge", "kernel.vectors.server", "kernel.vectors.stub"}
+ENGINES = {
+    "kernel.vectors.edge", "kernel.vectors.graph", "kernel.vectors.server", "kernel.vectors.stub",
+}  # fmt: skip
 """Loaded when the engine is chosen: they alone may bring their library along."""
 IN_THE_CHILD = {
     "services.converter.parsing.docling_plugin", "services.converter.parsing.pdf_assembly",
