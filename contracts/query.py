@@ -219,7 +219,7 @@ class QueryReply(Body):
 
     results: list[Hit]
     reranked: bool
-    score_kind: Literal["rrf", "rerank"]
+    score_kind: Literal["rrf", "scores", "rerank"]
     position: int
     """The log position that the answer reflects."""
     rerank_skipped: str | None = None

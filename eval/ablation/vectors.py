@@ -42,7 +42,9 @@ class Vectors:
         ordered = sorted(new.items(), key=lambda item: len(item[1]))
         for first in range(0, len(ordered), SLICE):
             part = ordered[first : first + SLICE]
-            self._add([k for k, _ in part], await self._embedder.embed_documents([t for _, t in part]))
+            self._add(
+                [k for k, _ in part], await self._embedder.embed_documents([t for _, t in part])
+            )
         return np.stack([self._known[key] for key in keys])
 
     async def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
