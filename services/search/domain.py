@@ -12,9 +12,9 @@ Fusion = Literal["rrf", "scores"]
 
 RRF_K = 60
 WORDS = 1.5
-"""What all words of a question in one passage are worth, where the span from the nearest passage of
-the dense leg to its last one is worth 1. Chosen on the tuning half of eval/labelled.py: from 1.25 to
-2 there is little between them."""
+"""What all words of a question in one passage are worth, where the span from the nearest passage
+to the last one of the dense leg is worth 1. Chosen on the tuning half of eval/labelled.py: from
+1.25 to 2 there is little between them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Engine:
     within_s = 30.0
     """Longest work at a question."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one place calls it with all of them
         self,
         event_log: Log,
         projection: Projection,
