@@ -72,7 +72,7 @@ def by_scores(
 
     Args:
         fused: candidates in some order.
-        cosines: those of the dense leg, for each model of it. They count from the last to the first.
+        cosines: those of the dense leg, of each model. They count from the last to the first.
         shares: how much of the question's words the passages of the keyword leg hold, 0 to 1.
     """
     near = {key: value for leg in cosines for key, value in _from_last_to_first(leg)}
