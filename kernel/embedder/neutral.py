@@ -2,7 +2,7 @@
 
 Vectors of e5 hold what a text says and, in a few directions, which language it is in; the nearest
 passages are therefore those of the question's language, right or not. Those directions are spanned
-by the mean vectors of each language over one text in all of them (`eval/train_neutral.py`).
+by the mean vectors of each language over general text (`eval/train_neutral.py`).
 Nothing depends on the base, so passages that come later are treated as those before.
 """
 
