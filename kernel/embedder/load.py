@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernel.embedder.base import Embedder, EmbedderError
 from kernel.embedder.registry import Embedders
-from kernel.embedder.settings import EmbedderSettings
+from kernel.embedder.settings import EmbedderSettings, EmbedderSpec
 from kernel.embedder.tokens import EstimatedTokens, HuggingFaceTokens, TokenCounter
 
 if TYPE_CHECKING:
@@ -29,11 +29,14 @@ def load_embedders(settings: EmbedderSettings | None = None) -> Embedders:
         name: partial(load_embedder, settings.of(spec), turns)
         for name, spec in settings.embedders.items()
     }
-    if not _is_neutral(settings):
-        return Embedders(load_embedder(settings, turns), others)
-    model = _model(settings)
-    others.setdefault(PLAIN, lambda: _queued(model, settings, turns))
-    return Embedders(_queued(_neutral(model), settings, turns), others)
+    if _is_neutral(settings):
+        model = _model(settings)
+        others.setdefault(PLAIN, lambda: _queued(model, settings, turns))
+        return Embedders(_queued(_neutral(model), settings, turns), others)
+    if any(_is_neutral(settings.of(spec)) for spec in settings.embedders.values()):
+        plain = settings.of(EmbedderSpec(embedder_neutral=False))
+        others.setdefault(PLAIN, partial(load_embedder, plain, turns))
+    return Embedders(load_embedder(settings, turns), others)
 
 
 def load_embedder(
@@ -56,9 +59,7 @@ def load_embedder(
     return _queued(_neutral(model) if _is_neutral(settings) else model, settings, turns)
 
 
-def _queued(
-    embedder: Embedder, settings: EmbedderSettings, turns: "Turnstile | None"
-) -> Embedder:
+def _queued(embedder: Embedder, settings: EmbedderSettings, turns: "Turnstile | None") -> Embedder:
     from kernel.embedder.queue import QueuedEmbedder
 
     return QueuedEmbedder(embedder, settings.embed_batch_tokens, turns)
