@@ -25,8 +25,7 @@ from eval.ablation.vectors import Vectors
 from eval.keywords import postgres
 from eval.labelled import RETRIEVAL
 from kernel.db import pool
-from kernel.embedder import Embedder
-from kernel.embedder.load import load_embedder
+from kernel.embedder import Embedder, EmbedderSettings, load_embedder
 from kernel.keywords import Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -34,7 +33,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 async def run(dsn: str, options: argparse.Namespace) -> None:
     """Print the tables of each base."""
-    embedder = await asyncio.to_thread(load_embedder)
+    embedder = await asyncio.to_thread(load_embedder, EmbedderSettings(embedder_neutral=False))
     database = await pool(dsn)
     try:
         for bench in _benches(embedder, options):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eval.ablation.base import Bench
 from eval.ablation.vectors import Vectors
+from kernel.embedder.neutral import bundled_basis, without_directions
 from kernel.keyword_index import KeywordIndex
 from kernel.keywords import Mode, analyse, query_terms, tsvector
 from kernel.vectors import VectorFilter, point_id
@@ -24,19 +25,25 @@ Leg = dict[str, list[tuple[int, float]]]
 
 @dataclass(frozen=True)
 class Legs:
-    """The legs of one bench; `keyword` by mode."""
+    """The legs of one bench. `plain`: the dense one with the language in its vectors; `keyword` by
+    mode; `shares`: of its passages, by question."""
 
     dense: Leg
+    plain: Leg
     keyword: dict[Mode, Leg]
+    shares: dict[str, dict[int, float]]
 
 
 async def legs(bench: Bench, vectors: Vectors, database: Any, modes: Sequence[Mode]) -> Legs:
-    """Ask both legs every question."""
+    """Ask both legs every question. `vectors` are those of the plain model."""
     rows = await vectors.passages([p.text for p in bench.passages])
     asked = await vectors.queries([a.text for a in bench.asked])
-    dense = dict(zip((a.id for a in bench.asked), nearest(asked, rows), strict=True))
-    keyword = await _keyword(bench, database, modes)
-    return Legs(dense, keyword)
+    ids = [a.id for a in bench.asked]
+    plain = dict(zip(ids, nearest(asked, rows), strict=True))
+    without = without_directions(asked, bundled_basis()), without_directions(rows, bundled_basis())
+    dense = dict(zip(ids, nearest(*without), strict=True))
+    keyword, shares = await _keyword(bench, database, modes)
+    return Legs(dense, plain, keyword, shares)
 
 
 def nearest(
@@ -50,11 +57,14 @@ def nearest(
     return found
 
 
-async def _keyword(bench: Bench, database: Any, modes: Sequence[Mode]) -> dict[Mode, Leg]:
-    """In a project of its own, which is loaded anew."""
+async def _keyword(
+    bench: Bench, database: Any, modes: Sequence[Mode]
+) -> tuple[dict[Mode, Leg], dict[str, dict[int, float]]]:
+    """In a project of its own, which is loaded anew; and the shares of the mode `or`."""
     number = await _load(bench, database)
     index, project = KeywordIndex(database), _project(bench)
     found: dict[Mode, Leg] = {mode: {} for mode in modes}
+    shares: dict[str, dict[int, float]] = {}
     for asked in bench.asked:
         terms = query_terms(asked.text)
         for mode in modes:
@@ -62,7 +72,9 @@ async def _keyword(bench: Bench, database: Any, modes: Sequence[Mode]) -> dict[M
                 [(project, 1)], terms, EVERYTHING, limit=DEPTH, mode=mode
             )  # fmt: skip
             found[mode][asked.id] = [(number[h.point_id], h.score) for h in hits]
-    return found
+            if mode == "or":
+                shares[asked.id] = {number[h.point_id]: h.share for h in hits}
+    return found, shares
 
 
 async def _load(bench: Bench, database: Any) -> dict[Any, int]:

@@ -55,7 +55,12 @@ class NeutralEmbedder:
         await self._embedder.aclose()
 
     def _without(self, vectors: Matrix) -> Matrix:
-        return unit_rows(vectors - (vectors @ self._basis.T) @ self._basis, self.dim)
+        return without_directions(vectors, self._basis)
+
+
+def without_directions(vectors: Matrix, basis: NDArray[np.float32]) -> Matrix:
+    """Rows of length 1 in which nothing of the rows of `basis` is left."""
+    return unit_rows(vectors - (vectors @ basis.T) @ basis, vectors.shape[1])
 
 
 @cache
