@@ -11,6 +11,8 @@ Fusion = Literal["rrf", "scores"]
 """rrf: by the ranks in both legs; scores: by how near a passage is and how many words it holds."""
 
 RRF_K = 60
+SPAN = 50
+"""Passages of the dense leg that say how near is near, however many are looked at."""
 WORDS = 1.5
 """What all words of a question in one passage are worth, where the span from the nearest passage
 to the last one of the dense leg is worth 1. Chosen on the tuning half of eval/labelled.py: from
@@ -99,10 +101,11 @@ def moment_of(
 
 
 def _from_last_to_first(scores: Mapping[Key, float]) -> Iterator[tuple[Key, float]]:
-    """Scores from 0, the last, to 1, the first."""
-    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+    """Scores from 0, the last of the first `SPAN`, to 1, the first."""
+    ordered = sorted(scores.values(), reverse=True)[:SPAN] or [0.0]
+    low, high = ordered[-1], ordered[0]
     for key, score in scores.items():
-        yield key, (score - low) / (high - low or 1.0)
+        yield key, max(0.0, score - low) / (high - low or 1.0)
 
 
 def _ranks(keys: Sequence[Key]) -> dict[Key, int]:

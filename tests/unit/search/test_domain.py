@@ -74,6 +74,13 @@ def test_the_nearest_of_each_model_is_as_near() -> None:
     assert [f.key for f in found] == ["a", "c", "b", "d"]
 
 
+def test_a_deeper_look_changes_no_score() -> None:
+    cosines = {n: 0.9 - n / 1000 for n in range(50)}
+    deeper = cosines | {n: 0.9 - n / 1000 for n in range(50, 200)}
+    shown = by_scores(rrf(list(cosines), []), [cosines], {})
+    assert by_scores(rrf(list(deeper), []), [deeper], {})[:49] == shown[:49]
+
+
 def test_scores_do_without_a_leg() -> None:
     assert by_scores(rrf([], []), [], {}) == []
     assert [f.key for f in by_scores(rrf(["a"], []), [{"a": 0.8}], {})] == ["a"]
