@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel.embedder.base import Embedder, EmbedderError
-from kernel.embedder.registry import Embedders
+from kernel.embedder.registry import Embedders, Load
 from kernel.embedder.settings import EmbedderSettings, EmbedderSpec
 from kernel.embedder.tokens import EstimatedTokens, HuggingFaceTokens, TokenCounter
 
@@ -25,7 +25,7 @@ def load_embedders(settings: EmbedderSettings | None = None) -> Embedders:
     from kernel.embedder.queue import Turnstile
 
     settings, turns = settings or EmbedderSettings(), Turnstile()
-    others = {
+    others: dict[str, Load] = {
         name: partial(load_embedder, settings.of(spec), turns)
         for name, spec in settings.embedders.items()
     }

@@ -57,7 +57,7 @@ def test_the_first_of_a_leg_that_found_nothing_good_says_little_by_its_scores() 
     cosines, shares = {"near": 0.9, "b": 0.86, "last": 0.85}, {"far": 0.2, "last": 0.1}
     fused = rrf(list(cosines), list(shares))
     assert [f.key for f in fused][:2] == ["last", "near"]
-    assert [f.key for f in by_scores(fused, [cosines], shares)] == ["near", "far", "b", "last"]
+    assert [f.key for f in by_scores(fused, [cosines], shares)] == ["near", "b", "far", "last"]
 
 
 def test_a_passage_with_every_word_comes_before_the_nearest() -> None:
