@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kernel.keyword_index import KeywordHit
 from kernel.vectors import VectorHit
+from services.search.answerable import answerable
 from services.search.domain import Fused, Fusion, by_scores, rrf
 
 
@@ -85,6 +86,12 @@ class Legs:
             shares = {f.point_id: f.share for f in self.valid(self.keyword)}
             fused = by_scores(fused, cosines, shares)
         return [Candidate(f, self.rows[f.key]) for f in fused]
+
+    @property
+    def answerable(self) -> float | None:
+        """How likely it is that the base has an answer."""
+        cosines = [[f.score for f in self.valid(found)] for found in self.by_model.values()]
+        return answerable(cosines, [f.share for f in self.valid(self.keyword)])
 
     def _points(self, leg: Sequence[Found]) -> list[UUID]:
         return [f.point_id for f in self.valid(leg)]
