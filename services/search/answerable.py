@@ -18,9 +18,7 @@ LEAST = 6
 FIFTH = 4
 
 
-def answerable(
-    by_model: Iterable[Sequence[float]], shares: Sequence[float]
-) -> float | None:
+def answerable(by_model: Iterable[Sequence[float]], shares: Sequence[float]) -> float | None:
     """How likely there is an answer; None: there is too little to say. `by_model`: the cosines of
     each model of the dense leg, best first; any of them may have found it."""
     found = [evidence(cosines, shares) for cosines in by_model]

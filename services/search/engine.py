@@ -136,7 +136,7 @@ class Engine:
             position=answer.look.scope.position,
             rerank_skipped=answer.skipped,
             fence=name,
-            answerable=look.legs.answerable,
+            answerable=answer.look.legs.answerable,
         )
         if not request.explain:
             return reply

@@ -80,6 +80,7 @@ async def test_the_passage_that_both_legs_find_is_first(world: Searching) -> Non
     assert (hit.dense_rank, hit.keyword_rank) == (1, 1)
     assert hit.score == hit.rrf_score == pytest.approx(2 / 61)
     assert (reply.score_kind, reply.reranked, reply.rerank_skipped) == ("rrf", False, None)
+    assert reply.answerable is None  # of a base of two passages nothing can be said
     assert reply.position == await world.log.head()
 
 
@@ -91,6 +92,15 @@ async def test_fusion_by_scores_is_said_and_orders_the_hits(world: Searching) ->
     assert first.heading_path == ["Act", "Fines"]
     assert 1 >= first.score > second.score
     assert first.rrf_score == pytest.approx(2 / 61)
+
+
+async def test_a_reply_says_how_likely_the_base_has_an_answer(world: Searching) -> None:
+    for number in range(8):
+        await world.indexed(f"{number}.md", f"# Notes\n\nFish number {number} swims in water.\n")
+    await world.fold()
+    found = (await world.ask("maximum fine for a breach")).answerable
+    nothing = (await world.ask("xylophone concerto")).answerable
+    assert found is not None and nothing is not None and 0 < nothing < found < 1
 
 
 async def test_passages_of_a_reply_are_in_one_fence_and_of_another_in_another(
