@@ -229,5 +229,5 @@ class QueryReply(Body):
     explain: QueryExplain | None = None
     """Asked for by `explain`."""
     answerable: float | None = None
-    """How likely it is, 0 to 1, that the base answers the question at all, by what both legs brought
-    and without a reranker; for the bundled embedder (eval/RESULTS.md). None: too little to say."""
+    """How likely it is, 0 to 1, that the base answers the question at all, by what both legs
+    brought; fitted with the bundled embedder (eval/RESULTS.md). None: too little to say."""

@@ -1,6 +1,7 @@
 """Vectors on disk, by model and text: a base is embedded once, however often it is measured."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class Vectors:
         keys, dim = self._keys.read_bytes(), self._embedder.dim
         data = np.fromfile(self._rows, np.float32)
         whole = min(len(keys) // _KEY, len(data) // dim)  # the last may be half written
+        os.truncate(self._keys, whole * _KEY)
+        os.truncate(self._rows, whole * dim * data.itemsize)
         for number, row in enumerate(data[: whole * dim].reshape(whole, dim)):
             yield keys[number * _KEY : (number + 1) * _KEY], row
 

@@ -1,5 +1,6 @@
 """What search decides: how two rankings become one, and what a day sees."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -81,7 +82,8 @@ def by_scores(
     near = {key: value for leg in cosines for key, value in _from_last_to_first(leg)}
 
     def blend(key: Key) -> float:
-        return (near.get(key, 0.0) + WORDS * shares.get(key, 0.0) ** CURVE) / (1 + WORDS)
+        words = math.pow(shares.get(key, 0.0), CURVE)
+        return (near.get(key, 0.0) + WORDS * words) / (1 + WORDS)
 
     blended = [replace(f, blend=blend(f.key)) for f in fused]
     return sorted(blended, key=lambda f: -(f.blend or 0.0))
