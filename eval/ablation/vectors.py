@@ -17,7 +17,8 @@ _KEY = 32
 
 
 class Vectors:
-    """Two files for each model that only grow: digests of texts, and vectors in the same order."""
+    """Two files for each model that only grow: digests of texts, and vectors in the same order. One
+    process at a time."""
 
     def __init__(self, embedder: Embedder, folder: Path | None = None) -> None:
         self._embedder = embedder
