@@ -27,7 +27,7 @@ ifeq ($(strip $(HOME)),)
 unexport HOME
 endif
 
-.PHONY: help setup run test check fmt chaos histories bench flow schemas down ocr browser
+.PHONY: help setup run test check fmt chaos histories bench eval flow schemas down ocr browser
 
 help:  ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -63,6 +63,14 @@ histories: setup  ## 1,000 random histories against a plain model (ARGS="--runs 
 
 bench: setup  ## The figures of eval/RESULTS.md
 	@$(BIN)/python -m eval.bench $(ARGS)
+
+# The first run embeds some 6,000 passages, twenty minutes; the vectors are kept.
+eval: setup  ## The retrieval tables of eval/RESULTS.md
+	@$(BIN)/python -m eval.gate
+	@$(BIN)/python -m eval.ablation $(ARGS)
+	@$(BIN)/python -m eval.train_answerable
+	@$(BIN)/python -m eval.keywords
+	@$(BIN)/python -m eval.keyword_peers
 
 flow: setup  ## The flow table in README.md, from the code
 	@$(BIN)/python -c "import pathlib, re; from contracts.flow import table; \

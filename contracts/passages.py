@@ -108,6 +108,6 @@ class ContextReply(Body):
     gone: int
     fence: str
     reranked: bool
-    score_kind: Literal["rrf", "rerank"]
+    score_kind: Literal["rrf", "scores", "rerank"]
     rerank_skipped: str | None = None
     position: int

@@ -219,7 +219,7 @@ class QueryReply(Body):
 
     results: list[Hit]
     reranked: bool
-    score_kind: Literal["rrf", "rerank"]
+    score_kind: Literal["rrf", "scores", "rerank"]
     position: int
     """The log position that the answer reflects."""
     rerank_skipped: str | None = None
@@ -228,3 +228,6 @@ class QueryReply(Body):
     """Name of the tag around every `text`: drawn anew for each reply, so no text can close it."""
     explain: QueryExplain | None = None
     """Asked for by `explain`."""
+    answerable: float | None = None
+    """How likely it is, 0 to 1, that the base answers the question at all, by what both legs
+    brought; fitted with the bundled embedder (eval/RESULTS.md). None: too little to say."""

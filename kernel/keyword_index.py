@@ -36,12 +36,17 @@ Base = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class KeywordHit:
-    """A found passage; `score` orders one list and means nothing outside it."""
+    """A found passage; `score` orders one list and means nothing outside it.
+
+    `share`: of the question's words, the rare ones counting most, how much the passage holds, 0 to
+    1; it compares between questions.
+    """
 
     point_id: UUID
     version_id: str
     chunk_id: str
     score: float
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,10 @@ class KeywordIndex:
         most = asked.known.bound(terms)
         found, whole = list[KeywordHit](), True
         async for row in self._sql.search_keywords(reading, **asked.parameters(terms), most=most):
-            hit = KeywordHit(row["point_id"], row["version_id"], row["chunk_id"], row["score"])
+            share = min(1.0, row["score"] / row["possible"]) if row["possible"] else 0.0
+            hit = KeywordHit(
+                row["point_id"], row["version_id"], row["chunk_id"], row["score"], share
+            )  # fmt: skip
             found.append(hit)
             whole = most is None or row["matched"] < most
         return found, whole

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel.embedder.base import Embedder, EmbedderError
-from kernel.embedder.registry import Embedders
-from kernel.embedder.settings import EmbedderSettings
+from kernel.embedder.registry import Embedders, Load
+from kernel.embedder.settings import EmbedderSettings, EmbedderSpec
 from kernel.embedder.tokens import EstimatedTokens, HuggingFaceTokens, TokenCounter
 
 if TYPE_CHECKING:
     from kernel.embedder.queue import Turnstile
 
+PLAIN = "bundled-plain"
+"""The bundled model with the language in its vectors, as it was before it was taken out: for the
+bases that have such vectors, until they are rebuilt. It is the same model in memory."""
 REMOTE_TOKENS = 8192
 """What BGE-M3 reads, and most models behind an endpoint."""
 
@@ -22,10 +25,17 @@ def load_embedders(settings: EmbedderSettings | None = None) -> Embedders:
     from kernel.embedder.queue import Turnstile
 
     settings, turns = settings or EmbedderSettings(), Turnstile()
-    others = {
+    others: dict[str, Load] = {
         name: partial(load_embedder, settings.of(spec), turns)
         for name, spec in settings.embedders.items()
     }
+    if _is_neutral(settings):
+        model = _model(settings)
+        others.setdefault(PLAIN, lambda: _queued(model, settings, turns))
+        return Embedders(_queued(_neutral(model), settings, turns), others)
+    if any(_is_neutral(settings.of(spec)) for spec in settings.embedders.values()):
+        plain = settings.of(EmbedderSpec(embedder_neutral=False))
+        others.setdefault(PLAIN, partial(load_embedder, plain, turns))
     return Embedders(load_embedder(settings, turns), others)
 
 
@@ -45,12 +55,29 @@ def load_embedder(
     settings = settings or EmbedderSettings()
     if settings.embeddings_url:
         return _remote(settings, settings.embeddings_url)
+    model = _model(settings)
+    return _queued(_neutral(model) if _is_neutral(settings) else model, settings, turns)
+
+
+def _queued(embedder: Embedder, settings: EmbedderSettings, turns: "Turnstile | None") -> Embedder:
     from kernel.embedder.queue import QueuedEmbedder
 
-    return QueuedEmbedder(_local(settings), settings.embed_batch_tokens, turns)
+    return QueuedEmbedder(embedder, settings.embed_batch_tokens, turns)
 
 
-def _local(settings: EmbedderSettings) -> Embedder:
+def _is_neutral(settings: EmbedderSettings) -> bool:
+    """Only of the bundled model it is known which directions are its languages."""
+    bundled = settings.embedder == "bundled" and not settings.embeddings_url
+    return bundled and settings.embedder_neutral
+
+
+def _neutral(model: Embedder) -> Embedder:
+    from kernel.embedder.neutral import NeutralEmbedder, bundled_basis
+
+    return NeutralEmbedder(model, bundled_basis())
+
+
+def _model(settings: EmbedderSettings) -> Embedder:
     if settings.embedder == "hashed":
         from kernel.embedder.hashed import HASHED_DIM, HASHED_TOKENS, HashedEmbedder
 

@@ -19,6 +19,10 @@ class EmbedderSpec(BaseModel):
         min_length=1,
         description="`bundled`, `hashed` (no model), a folder, or a hub name such as BAAI/bge-m3",
     )
+    embedder_neutral: bool = Field(
+        default=True,
+        description="take out of the vectors of the bundled model which language a text is in",
+    )
     embedder_revision: str | None = Field(default=None, description="commit of a hub model")
     embedder_query_prompt: str | None = Field(
         default=None,

@@ -9,6 +9,8 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
 -- A word scores by the best of its terms. `passages`: size of the base. `rarity`: for each term how
 -- many passages hold it, where that is known beforehand; else it is counted. The mean length is that
 -- of the matching passages.
+-- `possible`: the sum over `required` words that are each held once by a passage of mean length; a word
+-- that nothing holds counts as the rarest.
 -- `complete_first`: passages that hold all `required` words come before the others.
 -- `large`: go by the words; else by the projects, of which it then tells the planner. `most`: of more
 -- matching passages only so many are read; null: all. `known`: by what was said of validity then;
@@ -81,6 +83,12 @@ by_word AS (
   FROM found f JOIN weighed w USING (term) CROSS JOIN corpus c
   GROUP BY f.point_id, w.word
 ),
+possible AS (
+  SELECT sum(coalesce(k.weight, ln(1 + (c.passages + 0.5) / 0.5::float8))) AS score
+  FROM (SELECT DISTINCT word FROM asked WHERE word = ANY (:required::int[])) AS a
+  LEFT JOIN (SELECT word, max(weight) AS weight FROM weighed GROUP BY word) AS k USING (word)
+  CROSS JOIN corpus c
+),
 scored AS (
   SELECT point_id, sum(score) AS score,
          count(*) FILTER (WHERE word = ANY (:required::int[]))
@@ -88,7 +96,8 @@ scored AS (
   FROM by_word
   GROUP BY point_id
 )
-SELECT point_id, m.version_id, m.chunk_id, s.score, (SELECT matched FROM corpus) AS matched
+SELECT point_id, m.version_id, m.chunk_id, s.score, (SELECT matched FROM corpus) AS matched,
+       (SELECT score FROM possible) AS possible
 FROM scored s JOIN matching m USING (point_id)
 ORDER BY s.complete AND :complete_first DESC, s.score DESC, point_id
 LIMIT :limit;

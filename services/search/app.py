@@ -120,6 +120,7 @@ async def build(env: Env) -> Service:
         embedders,
         vectors,
         mode=settings.keyword_mode,
+        fusion=settings.fusion,
         wait_s=settings.position_wait_s,
         reranker=reranker,
         rerank_top=reranking.reranker_top,

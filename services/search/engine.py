@@ -21,6 +21,7 @@ from kernel.keyword_index import Base, KeywordIndex
 from kernel.keywords import Mode
 from kernel.log import Log
 from kernel.vectors import VectorFilter, VectorHit, VectorIndex, collection_name
+from services.search.domain import Fusion
 from services.search.explain import explained, explained_hit, words_held
 from services.search.legs import Candidate, Found, Legs, nearest
 from services.search.position import Positions
@@ -72,7 +73,7 @@ class Engine:
     within_s = 30.0
     """Longest work at a question."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one place calls it with all of them
         self,
         event_log: Log,
         projection: Projection,
@@ -80,6 +81,7 @@ class Engine:
         vectors: VectorIndex,
         *,
         mode: Mode = "or",
+        fusion: Fusion = "rrf",
         wait_s: float = 5.0,
         reranker: Reranker | None = None,
         rerank_top: int = 10,
@@ -91,6 +93,7 @@ class Engine:
         self._sql, self._scopes = queries("services.search", "queries"), Scopes()
         self._keywords = KeywordIndex(event_log.pool)
         self._mode: Mode = mode
+        self._fusion: Fusion = fusion
         self._reranker, self._rerank_top = reranker, rerank_top
 
     async def query(self, request: QueryRequest) -> QueryReply:
@@ -129,10 +132,11 @@ class Engine:
         reply = QueryReply(
             results=[_hit(c, name) for c in shown],
             reranked=answer.reranked,
-            score_kind="rerank" if answer.reranked else "rrf",
+            score_kind="rerank" if answer.reranked else self._fusion,
             position=answer.look.scope.position,
             rerank_skipped=answer.skipped,
             fence=name,
+            answerable=answer.look.legs.answerable,
         )
         if not request.explain:
             return reply
@@ -213,7 +217,7 @@ class Engine:
             async with self._snapshot() as connection:
                 scope = await self._scopes.open(connection, question.request, documents)
                 legs = await self._legs(question, scope, connection)
-        candidates = shown = legs.candidates()
+        candidates = shown = legs.candidates(self._fusion)
         if question.request.fold:
             with question.step("fold"):
                 shown = fold_twins(candidates, max(question.request.top_k, self._rerank_top))
@@ -345,6 +349,7 @@ class Engine:
 
 def _hit(candidate: Candidate, name: str) -> Hit:
     fused, row, rerank_score = candidate.fused, candidate.row, candidate.rerank_score
+    by_legs = fused.score if fused.blend is None else fused.blend
     return Hit(
         chunk_id=row["chunk_id"],
         source_id=row["source_id"],
@@ -353,7 +358,7 @@ def _hit(candidate: Candidate, name: str) -> Hit:
         byte_end=row["byte_end"],
         valid_until=row["valid_until"],
         text=fence(row["text"], name),
-        score=fused.score if rerank_score is None else rerank_score,
+        score=by_legs if rerank_score is None else rerank_score,
         rrf_score=fused.score,
         rerank_score=rerank_score,
         document_id=row["document_id"],

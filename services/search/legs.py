@@ -8,21 +8,23 @@ from uuid import UUID
 
 from kernel.keyword_index import KeywordHit
 from kernel.vectors import VectorHit
-from services.search.domain import Fused, rrf
+from services.search.answerable import answerable
+from services.search.domain import Fused, Fusion, by_scores, rrf
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a leg brought; `score`: cosine similarity or BM25."""
+    """What a leg brought; `score`: cosine similarity or BM25. `share`: that of a `KeywordHit`."""
 
     point_id: UUID
     version_id: str
     score: float
+    share: float = 0.0
 
     @classmethod
     def of(cls, hit: VectorHit | KeywordHit) -> "Found":
         """The same of either leg."""
-        return cls(hit.point_id, hit.version_id, hit.score)
+        return cls(hit.point_id, hit.version_id, hit.score, getattr(hit, "share", 0.0))
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,27 @@ class Legs:
         """What of a leg Postgres confirmed: its ranks count."""
         return [f for f in leg if f.point_id in self.rows]
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self, fusion: Fusion = "rrf") -> list[Candidate]:
         """Fused; a rank is one among those that are valid, in the dense leg of one model."""
         dense = [self._points(found) for found in self.by_model.values()] or [[]]
         fused = rrf(dense[0], self._points(self.keyword), others=dense[1:])
+        if fusion == "scores":
+            cosines = [self._scores(found) for found in self.by_model.values()]
+            shares = {f.point_id: f.share for f in self.valid(self.keyword)}
+            fused = by_scores(fused, cosines, shares)
         return [Candidate(f, self.rows[f.key]) for f in fused]
+
+    @property
+    def answerable(self) -> float | None:
+        """How likely it is that the base has an answer."""
+        cosines = [[f.score for f in self.valid(found)] for found in self.by_model.values()]
+        return answerable(cosines, [f.share for f in self.valid(self.keyword)])
 
     def _points(self, leg: Sequence[Found]) -> list[UUID]:
         return [f.point_id for f in self.valid(leg)]
+
+    def _scores(self, leg: Sequence[Found]) -> dict[UUID, float]:
+        return {f.point_id: f.score for f in self.valid(leg)}
 
 
 def nearest(hits: Iterable[VectorHit], depth: int) -> list[Found]:

@@ -5,6 +5,7 @@ from pydantic_settings import SettingsConfigDict
 
 from kernel.keywords import Mode
 from kernel.settings import Environment
+from services.search.domain import Fusion
 
 
 class SearchSettings(Environment):
@@ -14,6 +15,10 @@ class SearchSettings(Environment):
 
     keyword_mode: Mode = Field(
         "or", description="legacy: every word; or: any word; and_or: every word first"
+    )
+    fusion: Fusion = Field(
+        "rrf",
+        description="rrf: by the ranks in both legs; scores: by their scores (eval/RESULTS.md)",
     )
     position_wait_s: float = Field(
         5, ge=0, le=60, description="Longest wait until a reply reflects a `min_position`"

@@ -11,6 +11,7 @@ from contracts.query import QueryRequest
 from kernel.db import pool
 from kernel.log import Log
 from kernel.testing import first, received
+from services.search.domain import Fusion
 from services.search.engine import Engine
 from services.search.projection import Projection
 from services.search.rerank import Reading
@@ -42,8 +43,9 @@ class Searching(World):
         super().__init__(log)
         self.projection = Projection(log, self.blobs)  # type: ignore[arg-type]
 
-    def engine(self, reranker: Any = None) -> Engine:
-        return Engine(self.log, self.projection, self.embedder, self.vectors, reranker=reranker)
+    def engine(self, reranker: Any = None, fusion: Fusion = "rrf") -> Engine:
+        made = (self.log, self.projection, self.embedder, self.vectors)
+        return Engine(*made, reranker=reranker, fusion=fusion)
 
     async def fold(self) -> None:
         await self.projection._sql.start(self.log.pool)
@@ -78,7 +80,27 @@ async def test_the_passage_that_both_legs_find_is_first(world: Searching) -> Non
     assert (hit.dense_rank, hit.keyword_rank) == (1, 1)
     assert hit.score == hit.rrf_score == pytest.approx(2 / 61)
     assert (reply.score_kind, reply.reranked, reply.rerank_skipped) == ("rrf", False, None)
+    assert reply.answerable is None  # of a base of two passages nothing can be said
     assert reply.position == await world.log.head()
+
+
+async def test_fusion_by_scores_is_said_and_orders_the_hits(world: Searching) -> None:
+    request = QueryRequest(query="maximum fine for a breach")
+    reply = await world.engine(fusion="scores").query(request)
+    first, second = reply.results[:2]
+    assert reply.score_kind == "scores"
+    assert first.heading_path == ["Act", "Fines"]
+    assert 1 >= first.score > second.score
+    assert first.rrf_score == pytest.approx(2 / 61)
+
+
+async def test_a_reply_says_how_likely_the_base_has_an_answer(world: Searching) -> None:
+    for number in range(8):
+        await world.indexed(f"{number}.md", f"# Notes\n\nFish number {number} swims in water.\n")
+    await world.fold()
+    found = (await world.ask("maximum fine for a breach")).answerable
+    nothing = (await world.ask("xylophone concerto")).answerable
+    assert found is not None and nothing is not None and 0 < nothing < found < 1
 
 
 async def test_passages_of_a_reply_are_in_one_fence_and_of_another_in_another(

@@ -99,6 +99,17 @@ async def test_the_score_is_bm25(pool: "Pool[Any]") -> None:
     assert hits[0].point_id == point_id("v1", "a")
 
 
+async def test_the_share_is_of_the_question_and_says_what_is_not_in_the_base(
+    pool: "Pool[Any]",
+) -> None:
+    await put(pool, {"a": "fine court", "b": "breach law", "c": "tax duty"})
+    whole = (await ask(pool, "fine court"))[0]
+    part = (await ask(pool, "fine xylophone"))[0]
+    rare, unknown = math.log(1 + 2.5 / 1.5), math.log(1 + 3.5 / 0.5)
+    assert (whole.chunk_id, whole.share) == ("a", 1.0)
+    assert part.share == pytest.approx(rare / (rare + unknown))
+
+
 async def test_a_short_passage_beats_a_long_one(pool: "Pool[Any]") -> None:
     await put(pool, {"long": "fine " + "other words here " * 20, "short": "fine here"})
     assert await ids(pool, "fine") == ["short", "long"]

@@ -13,6 +13,7 @@ from kernel.embedder import (
     UnknownEmbedder,
     load_embedders,
 )
+from kernel.embedder.load import PLAIN
 from kernel.errors import Retry
 
 DEFAULT, SMALL = HashedEmbedder(), HashedEmbedder(64)
@@ -77,6 +78,15 @@ async def test_the_environment_names_further_embedders(monkeypatch: pytest.Monke
         None,
     )
     await registry.aclose()
+
+
+def test_bases_with_the_older_vectors_of_the_bundled_model_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KB_EMBEDDER", "hashed")
+    assert load_embedders().names == []
+    monkeypatch.setenv("KB_EMBEDDERS", '{"old": {"embedder": "bundled"}}')
+    assert load_embedders().names == [PLAIN, "old"]
 
 
 async def test_models_of_one_process_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

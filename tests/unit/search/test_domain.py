@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.domain import Fused, moment_of, rrf
+from services.search.domain import WORDS, Fused, by_scores, moment_of, rrf
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = st.lists(st.integers(0, 20), max_size=15)
@@ -51,6 +51,48 @@ def test_swapping_the_legs_swaps_only_the_ranks(dense: list[int], keyword: list[
     one = {f.key: (f.score, f.dense_rank, f.keyword_rank) for f in rrf(dense, keyword)}
     other = {f.key: (f.score, f.keyword_rank, f.dense_rank) for f in rrf(keyword, dense)}
     assert one == other
+
+
+def test_the_first_of_a_leg_that_found_nothing_good_says_little_by_its_scores() -> None:
+    cosines, shares = {"near": 0.9, "b": 0.86, "last": 0.85}, {"far": 0.2, "last": 0.1}
+    fused = rrf(list(cosines), list(shares))
+    assert [f.key for f in fused][:2] == ["last", "near"]
+    assert [f.key for f in by_scores(fused, [cosines], shares)] == ["near", "b", "far", "last"]
+
+
+def test_a_passage_with_every_word_comes_before_the_nearest() -> None:
+    fused = rrf(["near", "b"], ["exact"])
+    found = by_scores(fused, [{"near": 0.9, "b": 0.8}], {"exact": 1.0})
+    assert [(f.key, f.blend) for f in found] == [
+        ("exact", WORDS / (1 + WORDS)), ("near", 1 / (1 + WORDS)), ("b", 0.0),
+    ]  # fmt: skip
+
+
+def test_the_nearest_of_each_model_is_as_near() -> None:
+    fused = rrf(["a", "b"], [], others=[["c", "d"]])
+    found = by_scores(fused, [{"a": 0.9, "b": 0.8}, {"c": 0.3, "d": 0.2}], {})
+    assert [f.key for f in found] == ["a", "c", "b", "d"]
+
+
+def test_a_deeper_look_changes_no_score() -> None:
+    cosines = {n: 0.9 - n / 1000 for n in range(50)}
+    deeper = cosines | {n: 0.9 - n / 1000 for n in range(50, 200)}
+    shown = by_scores(rrf(list(cosines), []), [cosines], {})
+    assert by_scores(rrf(list(deeper), []), [deeper], {})[:49] == shown[:49]
+
+
+def test_scores_do_without_a_leg() -> None:
+    assert by_scores(rrf([], []), [], {}) == []
+    assert [f.key for f in by_scores(rrf(["a"], []), [{"a": 0.8}], {})] == ["a"]
+    assert [f.key for f in by_scores(rrf([], ["a", "b"]), [{}], {"a": 0.1, "b": 0.2})] == ["b", "a"]
+
+
+@given(KEYS, KEYS)
+def test_scores_order_the_same_candidates(dense: list[int], keyword: list[int]) -> None:
+    fused = rrf(dense, keyword)
+    found = by_scores(fused, [{k: k / 20 for k in dense}], {k: 1 - k / 20 for k in keyword})
+    assert sorted(f.key for f in found) == sorted(f.key for f in fused)
+    assert all(f.blend is not None and 0 <= f.blend <= 1 for f in found)
 
 
 def test_moments() -> None:
