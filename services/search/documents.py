@@ -310,10 +310,9 @@ def _version(row: Any, when: When = NOW) -> VersionView:
     current = window_at(windows, when.known or datetime.now(UTC)) is not None
     meant = window_at(windows, when.moment) if when.moment else None
     last = meant or (windows[-1] if windows else None)
-    skip = {"windows", "valid_from", "stage", "parsed_sha256", "meta_sha256", "chunks_sha256",
-            "summary_sha256", "supersedes", "position", "job_id", "live", "held", "pending",
-            "labels", "attachments"}  # fmt: skip
-    fields = {k: v for k, v in dict(row).items() if k not in skip}
+    # Not what a newer release added to the table, and what is made below.
+    shown = VersionView.model_fields.keys() - {"windows", "valid_from", "job_id", "labels"}
+    fields = {name: value for name, value in dict(row).items() if name in shown}
     return VersionView(
         **fields,
         job_id=str(row["job_id"]),

@@ -159,3 +159,9 @@ async def test_a_document_without_a_verdict_has_no_note(world: World) -> None:
     await world.fold()
     view = await world.documents.document(receipt.version_id)
     assert (view.scan, view.trust) == (None, None)
+
+
+async def test_a_column_of_a_newer_release_is_no_matter(world: World) -> None:
+    await world.put("a.md")
+    await world.log.pool.execute("ALTER TABLE read.version ADD COLUMN newer text DEFAULT 'x'")
+    assert await world.names() == ["a.md"]
