@@ -48,48 +48,52 @@ SELECT point_id, tsvector_to_array(ts_filter(setweight(terms, 'A', :terms::text[
 
 -- name: fitting
 -- Versions of a project that pass the filters of a question and are valid at :moment by what was
--- known at :known, and still there. At most :limit.
-SELECT v.version_id FROM read.version v
+-- known at :known, and still there. At most :limit. Windows are looked up for each version that passes
+-- the rest: the planner, which knows nothing of read.known, would go through all windows.
+SELECT v.version_id
+  FROM read.version v
+  CROSS JOIN LATERAL (
+    SELECT bool_or(w.current) AS here,
+           bool_or((:known::timestamptz IS NULL AND w.current
+                    OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
+                   AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
+                   AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
+                   AND (:moment::timestamptz IS NULL
+                        OR w.valid_from <= :moment
+                           AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS fits
+      FROM read.known w WHERE w.version_id = v.version_id) AS said
  WHERE v.project = :project
    AND (:media_types::text[] IS NULL OR v.media_type = ANY (:media_types))
    AND (:tags::text[] IS NULL OR v.labels @> :tags)
    AND (:classes::text[] IS NULL OR v.labels && :classes)
    AND (:received_from::timestamptz IS NULL OR v.received_at >= :received_from)
    AND (:received_until::timestamptz IS NULL OR v.received_at <= :received_until)
-   AND EXISTS (
-     SELECT FROM read.known w
-     WHERE w.version_id = v.version_id
-       AND (:known::timestamptz IS NULL AND w.current
-            OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
-       AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
-       AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
-       AND (:moment::timestamptz IS NULL
-            OR w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
-   AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id))
+   AND said.fits AND (:known IS NULL OR said.here)
  LIMIT :limit;
 
 -- name: sifted
 -- Which of these versions pass the filters of a question and are valid, as `fitting`. Not `exact`:
 -- what is valid may change before Postgres has its last word, so a version is kept whatever holds
 -- at :moment.
-SELECT v.version_id FROM read.version v
+SELECT v.version_id
+  FROM read.version v
+  CROSS JOIN LATERAL (
+    SELECT bool_or(w.current) AS here,
+           bool_or((:known::timestamptz IS NULL AND w.current
+                    OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
+                   AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
+                   AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
+                   AND (:moment::timestamptz IS NULL OR NOT :exact
+                        OR w.valid_from <= :moment
+                           AND (w.valid_until IS NULL OR w.valid_until > :moment))) AS fits
+      FROM read.known w WHERE w.version_id = v.version_id) AS said
  WHERE v.version_id = ANY (:version_ids::text[])
    AND (:media_types::text[] IS NULL OR v.media_type = ANY (:media_types))
    AND (:tags::text[] IS NULL OR v.labels @> :tags)
    AND (:classes::text[] IS NULL OR v.labels && :classes)
    AND (:received_from::timestamptz IS NULL OR v.received_at >= :received_from)
    AND (:received_until::timestamptz IS NULL OR v.received_at <= :received_until)
-   AND (EXISTS (
-          SELECT FROM read.known w
-          WHERE w.version_id = v.version_id
-            AND (:known::timestamptz IS NULL AND w.current
-                 OR w.recorded_from <= :known AND (w.current OR w.recorded_until > :known))
-            AND (:dated_from::timestamptz IS NULL OR w.valid_from >= :dated_from)
-            AND (:dated_until::timestamptz IS NULL OR w.valid_from <= :dated_until)
-            AND (:moment::timestamptz IS NULL OR NOT :exact
-                 OR w.valid_from <= :moment AND (w.valid_until IS NULL OR w.valid_until > :moment)))
-        OR NOT :exact AND NOT EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id))
-   AND (:known IS NULL OR EXISTS (SELECT FROM read.validity n WHERE n.version_id = v.version_id));
+   AND (said.fits OR NOT :exact AND said.here IS NOT TRUE) AND (:known IS NULL OR said.here);
 
 -- name: exactly
 -- Versions of documents of which the vectors cannot be asked what is valid: those whose line they
