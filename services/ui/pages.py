@@ -128,7 +128,7 @@ def _add_search(pages: APIRouter, site: Site) -> None:
 
 
 async def _ask(site: Site, person: Person, question: Question) -> QueryReply:
-    asked = question.request().model_dump_json(exclude_none=True)
+    asked = question.request().model_dump_json(exclude_defaults=True)
     body = await site.upstream.read(
         "search", "POST", "/query", person.actor, limit=8 << 20, content=asked.encode()
     )
