@@ -1,5 +1,6 @@
 """Search taken apart: what is kept, what is right, and how two legs become one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,13 @@ from eval.ablation.report import auroc, figures, grouped
 from eval.ablation.variants import VARIANTS
 from eval.ablation.vectors import Vectors
 from eval.train_neutral import directions
-from kernel.embedder import HashedEmbedder
+from kernel.embedder import HashedEmbedder, Matrix
 
 
 class Counting(HashedEmbedder):
     embedded = 0
 
-    async def embed_documents(self, texts: "list[str] | tuple[str, ...]") -> "np.ndarray":  # type: ignore[type-arg,override]
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         self.embedded += len(texts)
         return await super().embed_documents(texts)
 
