@@ -1,7 +1,8 @@
 """`python -m eval.bench [PART…]`: prints figures as ratios of one run.
 
 Of time and truth: `replay`, `rebuild`, `moving`, `growth` (appends and memory against the size of
-the log), `chain`, `asof`, `scrub`. They take up to an hour, so they run when they are named.
+the log), `chain`, `asof`, `scrub`. They take up to an hour, so they run when they are named; so do
+`ingesting` (questions while passages are embedded) and `eval.bench.search` beyond 10⁴ passages.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from importlib import import_module
 
 from eval.bench.report import HEAD, Row
 
-PARTS = ("log", "hops", "line")
+PARTS = ("log", "hops", "line", "search", "embedding")
 
 
 def main() -> None:

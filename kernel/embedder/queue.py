@@ -78,7 +78,7 @@ class QueuedEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder, batch_tokens: int = 1024, turns: Turnstile | None = None
+        self, embedder: Embedder, batch_tokens: int = 256, turns: Turnstile | None = None
     ) -> None:
         self._embedder, self._batch_tokens = embedder, batch_tokens
         self._turnstile = turns or Turnstile()

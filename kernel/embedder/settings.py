@@ -65,7 +65,7 @@ class EmbedderSettings(EmbedderSpec, Environment):
         'these settings as it needs, `{"old": {"embedder": "bundled"}}`',
     )
     embed_batch_tokens: int = Field(
-        default=1024,
+        default=256,
         ge=1,
         description="padded tokens of a batch of passages: what a question may wait for",
     )

@@ -39,11 +39,11 @@ SHARD, NEXT, LAST = "shard", "next", "last"
 """Folders of a collection: the one in use; while they are changed, the new and the old one."""
 LINKS, CARE = 16, 200
 """HNSW: links of a point, candidates while they are made (m, ef_construct)."""
-PLAIN_KB = 30_000
-"""Vectors that pass a filter are compared one by one up to so many KB: 20,000 of 384 numbers."""
+PLAIN = 50_000
+"""So many points that pass a filter are compared one by one: that finds all and costs no more."""
 NICENESS = 15
 _HEAD = struct.Struct("<II")
-_FLUSH_EVERY = 4096
+_FLUSH_EVERY, _BYTES = 4096, 4
 
 Rows = list[tuple[str, dict[str, Any], list[float]]]
 """Points as the engine gives them: id, payload, vector."""
@@ -64,18 +64,19 @@ class Journal:
         return len(self.versions) + len(self.points)
 
 
-def make_shard(folder: Path, dim: int, *, graph: bool = False) -> EdgeShard:
-    """An empty shard. Payload indexes come before the first point: afterwards each costs a pass
-    over all points."""
+def make_shard(folder: Path, dim: int, *, plain: int | None = None) -> EdgeShard:
+    """An empty shard; `plain`: one that can get a graph, not used where so few pass. Payload
+    indexes come before the first point: afterwards each costs a pass over all points."""
     folder.mkdir(parents=True)
-    linked = HnswIndexConfig(LINKS, CARE, PLAIN_KB, max_indexing_threads=1)
-    config = EdgeConfig(
-        vectors=EdgeVectorParams(size=dim, distance=Distance.Cosine),
-        hnsw_config=linked if graph else None,
-        optimizers=EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1)
-        if graph
-        else None,
-    )
+    config = EdgeConfig(vectors=EdgeVectorParams(size=dim, distance=Distance.Cosine))
+    if plain is not None:
+        config = EdgeConfig(
+            vectors=EdgeVectorParams(size=dim, distance=Distance.Cosine),
+            hnsw_config=HnswIndexConfig(
+                LINKS, CARE, plain * dim * _BYTES // 1024, max_indexing_threads=1
+            ),
+            optimizers=EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
+        )
     shard = EdgeShard.create(str(folder), config)
     for name in KEYWORDS:
         shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Keyword))
@@ -122,7 +123,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> "Child":
-        given = [str(self._folder), str(self._dim), str(NICENESS)]
+        given = [str(self._folder), str(self._dim), str(PLAIN), str(NICENESS)]
         module = [sys.executable, "-m", __name__, *given]
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*guarded(module), stdin=pipe)
@@ -177,13 +178,13 @@ def edge_points(rows: Sequence[tuple[str, dict[str, Any], list[float]]]) -> list
     return [EdgePoint(id_, vector, payload) for id_, payload, vector in rows]
 
 
-def build(folder: Path, dim: int, stream: BinaryIO) -> None:
+def build(folder: Path, dim: int, plain: int, stream: BinaryIO) -> None:
     """In the child: points from the stream into a new shard, then the graph.
 
     Raises:
         EOFError: whoever sends them ended before the last one.
     """
-    shard, written = make_shard(folder, dim, graph=True), 0
+    shard, written = make_shard(folder, dim, plain=plain), 0
     while True:
         head, body = _HEAD.unpack(_exactly(stream, _HEAD.size))
         if not head:
@@ -210,5 +211,5 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 if __name__ == "__main__":
-    os.nice(int(sys.argv[3]))
-    build(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer)
+    os.nice(int(sys.argv[4]))
+    build(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.stdin.buffer)

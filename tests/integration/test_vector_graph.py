@@ -34,8 +34,9 @@ def made(number: int, turn: int = 0) -> Point:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph from 400 points on; whatever else runs, tests do not wait for its child."""
+    """A graph from 400 points on, and used; whatever else runs, its child works."""
     monkeypatch.setattr(edge, "GRAPH_FROM", 400)
+    monkeypatch.setattr(graph, "PLAIN", 0)
     monkeypatch.setattr(graph, "NICENESS", 0)
 
 
