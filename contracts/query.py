@@ -165,7 +165,7 @@ class QueryExplain(Body):
 
 class Twin(Body):
     """A passage that says the same as the hit that it stands under: its words are the same but for
-    few of them, and numbers and denials are. Where it stands is as in a hit."""
+    few of them, and numbers, names, denials and duties are. Where it stands is as in a hit."""
 
     chunk_id: str
     source_id: str

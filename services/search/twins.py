@@ -23,15 +23,22 @@ LIKE = 0.9
 SHINGLE = 3
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
-_DENYING = frozenset({
+_TELLING = frozenset({
     "not", "no", "nor", "never", "none", "without", "cannot", "except", "unless", "neither",
     "nicht", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "ohne",
     "weder", "außer", "не", "ни", "нет", "без", "никогда", "кроме", "няма", "нито", "никога",
     "освен", "нема", "ниту", "никогаш", "није", "нису", "нити", "никада", "осим", "ne", "ni",
     "nije", "nisu", "nema", "bez", "niti", "nikada", "osim", "niso", "nima", "brez", "nikoli",
     "razen",
+    "must", "may", "might", "shall", "should", "can", "could", "will", "would",
+    "muss", "müssen", "darf", "dürfen", "kann", "können", "soll", "sollen", "sollte", "sollten",
+    "может", "могут", "должен", "должна", "должно", "должны", "обязан", "обязана", "обязаны",
+    "вправе", "може", "могат", "трябва", "треба", "мора", "морају", "мораат", "сме", "смеат",
+    "смеју", "могу", "можат", "дужан", "дужна", "дужни", "mora", "moraju", "morajo",
+    "može", "mogu", "treba", "smije", "smiju", "sme", "smeju", "smejo", "lahko", "dužan", "dužna",
+    "dužni", "dolžan", "dolžna", "dolžni",
 })  # fmt: skip
-"""Words that deny or except, in the eight languages."""
+"""Words that deny, except, oblige or allow, in the eight languages."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +46,21 @@ class _Text:
     """A candidate and its words."""
 
     candidate: Candidate
-    words: tuple[str, ...]
+    written: tuple[str, ...]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """In small letters."""
+        return tuple(word.casefold() for word in self.written)
 
     @cached_property
     def telling(self) -> tuple[str, ...]:
-        """Words in which twins do not differ."""
-        return tuple(w for w in self.words if w in _DENYING or not w.isalpha())
+        """Words in which twins do not differ, names among them."""
+        return tuple(
+            word
+            for word, as_written in zip(self.words, self.written, strict=True)
+            if word in _TELLING or not word.isalpha() or _is_name(as_written)
+        )
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
@@ -129,4 +145,9 @@ def _words(candidate: Candidate) -> tuple[str, ...]:
     lines = row["text"].removeprefix(breadcrumb(row["title"], path)).splitlines()
     text = "\n".join(line for line in lines if line.lstrip("# ").rstrip() not in path)
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return tuple(_WORD.findall(text.replace("’", "'").casefold()))
+    return tuple(_WORD.findall(text.replace("’", "'")))
+
+
+def _is_name(word: str) -> bool:
+    """With a capital letter, as names have, and in German all nouns; not in a text of capitals."""
+    return word[0].isupper() and len(word) > 1 and not word.isupper()
