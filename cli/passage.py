@@ -7,6 +7,7 @@ import typer
 
 from cli.datadir import DataDir
 from cli.output import CliError, clean, out, path_part, raw
+from contracts.artifacts import breadcrumb
 from contracts.passages import PassageView
 
 
@@ -57,11 +58,11 @@ def passage(  # noqa: PLR0913, PLR0917 - every option is a parameter
 
 def show(view: PassageView) -> None:
     """The passage with a mark before each of its lines; neighbours without."""
-    path = " > ".join([view.title, *view.heading_path])
+    path = breadcrumb(view.title, tuple(view.heading_path))[1:-1]
     until = f", until {view.valid_until:%Y-%m-%d}" if view.valid_until else ""
     out(clean(path, one_line=True))
     out(
-        f"{clean(view.source_key, one_line=True)}  version {view.version_id}  "
+        f"{clean(view.source, one_line=True)}  version {view.version_id}  "
         f"bytes {view.byte_start}-{view.byte_end}  valid from {view.valid_from:%Y-%m-%d}{until}"
     )
     for name, section in (("section", view.section), ("around it", view.parent)):

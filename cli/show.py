@@ -30,6 +30,8 @@ def query(reply: QueryReply, *, projects: bool = False) -> None:
         out("nothing found")
     for rank, hit in enumerate(reply.results, 1):
         _hit(rank, hit, reply.fence, f"{hit.project}: " if projects else "")
+    if reply.results and reply.answerable is not None:
+        out(f"that the base answers it at all: {reply.answerable:.0%} likely")
     if reply.explain is not None:
         explaining.reply(reply.explain)
 

@@ -7,6 +7,7 @@ import typer
 from cli import asking
 from cli.datadir import DataDir
 from cli.output import clean, out, raw
+from contracts.artifacts import breadcrumb
 from contracts.why import Ahead, LegWhy, WhyReply
 
 
@@ -53,7 +54,7 @@ def why(  # noqa: PLR0913, PLR0917 - every option is a parameter
 def _show(told: WhyReply) -> None:
     out(f"{told.reason}: {clean(told.why, one_line=True)}")
     if told.version_id is not None and told.project is not None:
-        where = " > ".join((told.title or "", *told.heading_path))
+        where = breadcrumb(told.title or "", tuple(told.heading_path))[1:-1]
         out(f"passage    {clean(where, one_line=True)}")
         out(f"           {told.project}, version {told.version_id}, generation {told.generation}")
     if len(told.versions) > 1:
@@ -83,5 +84,5 @@ def _leg(name: str, leg: LegWhy, told: WhyReply) -> None:
 
 
 def _ahead(ahead: Ahead) -> str:
-    where = " > ".join((ahead.title, *ahead.heading_path))
+    where = breadcrumb(ahead.title, tuple(ahead.heading_path))[1:-1]
     return f"{clean(where, one_line=True)} ({clean(ahead.chunk_id, one_line=True)})"

@@ -26,16 +26,17 @@ class PassageView(Range):
     """`GET /documents/{id}/passage`: the exact words of a range of a body, and where they stand.
 
     `text` is a stranger's text, not fenced: it is for a person, or for a check of a citation.
-    `section`: the innermost section that the range begins in, with what is below it; `parent`: the
-    one around that. `before`, `after`: the passages of the index next to the range, in the order of
-    the body. `spans`: where in the original it came from, as `GET /documents/{id}/places` has them.
+    `source`: its key, or the file's name where the bytes are the key. `section`: the innermost
+    section that the range begins in, with what is below it; `parent`: the one around that.
+    `before`, `after`: the passages of the index next to the range, in the order of the body.
+    `spans`: where in the original it came from, as `GET /documents/{id}/places` has them.
     """
 
     document_id: str
     version_id: str
     source_id: str
     project: str
-    source_key: str
+    source: str
     title: str
     media_type: str
     language: str | None
@@ -73,6 +74,7 @@ class ContextRequest(QueryRequest):
 class ContextSource(Range):
     """What `[number]` stands for; the bytes are those of the version's body that are quoted.
 
+    `source`: as in `PassageView`.
     `chunk_ids`: the found passages that are in it, best first. `score`: of the best. `cut`: only
     the beginning of the passage is quoted, since nothing else fits the budget.
     """
@@ -82,7 +84,7 @@ class ContextSource(Range):
     version_id: str
     source_id: str
     project: str
-    source_key: str
+    source: str
     title: str
     heading_path: list[str]
     valid_from: datetime
@@ -110,4 +112,6 @@ class ContextReply(Body):
     reranked: bool
     score_kind: Literal["rrf", "scores", "rerank"]
     rerank_skipped: str | None = None
+    answerable: float | None = None
+    """As in `QueryReply`."""
     position: int

@@ -44,7 +44,7 @@ def create_app(
     add_original_routes(app, originals)
     add_passage_routes(app, passages)
     add_context_route(app, Contexts(engine, documents, passages, count))
-    add_why_route(app, Whys(env.pool, engine))
+    add_why_route(app, Whys(env.log.pool, engine))
     add_history_routes(app, Histories(env.log, documents))
     add_summary_route(app, Summaries(env.log, env.blobs, documents))
     add_stream_route(app, env.log)

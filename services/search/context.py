@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from contracts.http import VersionView
 from contracts.query import Hit
 from kernel.fence import fence, visible
-from services.search.passages import Bytes
+from services.search.passages import Bytes, source_of
 
 LONGEST = 200
 """Characters of a title and of a source's name; more is cut."""
@@ -62,7 +62,7 @@ class Source:
     def rendered(self, number: int, name: str) -> str:
         """Fenced, with its number, title and source; headings and validity where there are any."""
         hit, version = self.passages[0].hit, self.text.version
-        lines = [f"[{number}] {_line(hit.title)} ({_line(version.source_key)})"]
+        lines = [f"[{number}] {_line(hit.title)} ({_line(source_of(version))})"]
         if hit.heading_path:
             lines.append(" > ".join(_line(heading) for heading in hit.heading_path))
         if hit.valid_until is not None:

@@ -12,7 +12,7 @@ from services.search.bodies import parsed
 from services.search.context import Count, Passage, Source, Text, compose
 from services.search.documents import Documents
 from services.search.engine import Engine
-from services.search.passages import Bytes, Passages, place, section_of
+from services.search.passages import Bytes, Passages, place, section_of, source_of
 from services.search.position import HEADER as POSITION
 from services.search.sections import sections
 
@@ -59,6 +59,7 @@ class Contexts:
             reranked=reply.reranked,
             score_kind=reply.score_kind,
             rerank_skipped=reply.rerank_skipped,
+            answerable=reply.answerable,
             position=reply.position,
         )
 
@@ -98,7 +99,7 @@ def _told(number: int, source: Source) -> ContextSource:
         version_id=version.version_id,
         source_id=version.source_id,
         project=version.project,
-        source_key=version.source_key,
+        source=source_of(version),
         title=hit.title,
         heading_path=hit.heading_path,
         byte_start=source.where.start,

@@ -73,10 +73,11 @@ class Passages:
         return PassageView(
             **version.model_dump(
                 include={
-                    "document_id", "version_id", "source_id", "project", "source_key", "title",
-                    "media_type", "language", "valid_from", "valid_until", "current",
+                    "document_id", "version_id", "source_id", "project", "title", "media_type",
+                    "language", "valid_from", "valid_until", "current",
                 }
             ),
+            source=source_of(version),
             body_sha256=str(version.body_sha256),
             body_bytes=len(body),
             byte_start=where.start,
@@ -132,6 +133,11 @@ class Passages:
             self._pool, **which, byte_start=where.start, byte_end=where.end
         )
         return [row async for row in rows]
+
+
+def source_of(version: VersionView) -> str:
+    """What a person calls where a text is from: its key, unless that is a hash of the bytes."""
+    return version.name if version.source_key == version.source_id else version.source_key
 
 
 def section_of(found: Sections, where: Bytes) -> int:

@@ -92,7 +92,7 @@ async def test_every_hit_leads_to_its_bytes_its_section_and_its_page(library: Li
             assert view["text"] in hit["text"]
             assert view["heading_path"] == hit["heading_path"]
             assert [s["place"]["page"] for s in view["spans"]] == [3]
-            assert view["source_key"] == "закон.md"
+            assert view["source"] == "закон.md"
             by_id = (await passage(client, hit["version_id"], chunk=hit["chunk_id"])).json()
             assert by_id == view
             raw = await passage(client, hit["version_id"], **where, raw=True)
@@ -222,7 +222,7 @@ async def test_a_context_quotes_the_bytes_that_its_sources_name(library: Library
             quoted = body[source["byte_start"] : source["byte_end"]].decode().strip()
             block = told["context"].split("\n\n<")[source["number"] - 1]
             assert quoted in block
-            assert f"[{source['number']}] {source['title']} ({source['source_key']})" in block
+            assert f"[{source['number']}] {source['title']} ({source['source']})" in block
         assert told["tokens"] == len(told["context"]) <= told["budget"]  # `len` counts here
 
 

@@ -13,7 +13,7 @@ from tests.unit.cli.test_commands import Kb, kb  # noqa: F401 - a fixture
 AT = {"valid_from": "2020-01-01T00:00:00Z", "valid_until": "2024-01-01T00:00:00Z"}
 IDS = {
     "document_id": HEX, "version_id": HEX, "source_id": HEX * 2, "project": "default",
-    "source_key": "закон.md",
+    "source": "закон.md",
 }  # fmt: skip
 SOURCE: dict[str, Any] = IDS | AT | {
     "number": 1, "title": "Закон", "heading_path": ["Члан 5"], "byte_start": 3, "byte_end": 9,

@@ -76,3 +76,11 @@ def test_every_filter_is_sent(door: Door, kb: Kb) -> None:  # noqa: F811
         "received_from": "2026-03-01", "received_until": "2026-04-01", "max_distance": 0.5,
         "fold": False,
     }  # fmt: skip
+
+
+def test_how_likely_there_is_an_answer_is_told_with_what_was_found(door: Door, kb: Kb) -> None:  # noqa: F811
+    reply = {"results": [HIT], "reranked": False, "score_kind": "rrf", "position": 1}
+    door.reply = JSONResponse(reply | {"answerable": 0.913})
+    assert "that the base answers it at all: 91% likely" in kb("query", "x").out
+    door.reply = JSONResponse(reply)
+    assert "likely" not in kb("query", "x").out

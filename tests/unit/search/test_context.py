@@ -65,6 +65,11 @@ def test_a_source_is_numbered_named_and_fenced_and_its_words_are_the_bodys() -> 
     assert composed.left_out == 0
 
 
+def test_a_source_without_a_key_is_called_by_its_file() -> None:
+    text = text_of(source_key="5" * 64, source_id="5" * 64, name="закон.pdf")
+    assert "[1] Закон (закон.pdf)" in made(found(text, "Други став.")).context
+
+
 def test_nothing_found_is_an_empty_context() -> None:
     assert made() == Composed((), "", 0, 0)
 
