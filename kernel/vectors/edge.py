@@ -415,7 +415,9 @@ class EdgeIndex:
         shard.engine.flush()
         shard.engine.close()
         del self._open[name]
-        return exchange(self._root / name, aside)
+        left = exchange(self._root / name, aside)
+        # out of the collection: whoever opens it next would remove it too, at the same time
+        return left.rename(self._root / f"{_UNFINISHED}{name}.{uuid4().hex}")
 
     def _close(self) -> None:
         while self._open:
