@@ -102,6 +102,23 @@ async def test_a_large_collection_gets_a_graph_and_finds_the_same(
     await same(law, plain)
 
 
+async def test_a_question_right_after_the_exchange_and_the_clearing_away_do_not_meet(
+    law: EdgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed, rmtree = list[Path](), shutil.rmtree
+
+    def noted(path: Path, **how: Any) -> None:
+        removed.append(path)
+        rmtree(path, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
+    await law.upsert(BASE, [made(n) for n in range(COUNT)])
+    await built(law)
+    await law.search(BASE, made(1).vector, ALL, 1)
+    assert removed
+    assert {path.parent for path in removed} == {law._root}
+
+
 async def test_a_small_one_has_none(law: EdgeIndex) -> None:
     await law.upsert(BASE, [made(n) for n in range(399)])
     assert law._building is None
