@@ -16,6 +16,8 @@ from cli.datadir import DataDir, write_private
 from cli.output import CliError, clean
 from kernel.provision import OUTSIDE_REPLAYS
 
+ANSWER_SECONDS = 30
+"""Longest wait until the bus has what was sent."""
 BLOCK = 1024 * 1024
 SUBJECT_BYTES = 255
 """Of a subject, at most."""
@@ -259,8 +261,8 @@ class Subject:
                     await self._nats.publish(self._subject, payload, headers=headers)
                 # nats-py sends the PING of a flush before what waits to be sent (2.16): the second
                 # one comes behind it, and so does its answer behind what the server refused.
-                await self._nats.flush(30)
-                await self._nats.flush(30)
+                await self._nats.flush(ANSWER_SECONDS)
+                await self._nats.flush(ANSWER_SECONDS)
         except nats.js.errors.NoStreamResponseError as error:
             raise CliError("no stream stores the subject", self._subject) from error
         except nats.errors.TimeoutError as error:

@@ -114,11 +114,11 @@ async def test_a_second_backup_copies_only_what_is_new(
     first = await backup(place.dsn, place.blobs, repository)
     await base.add("two")
     second = await backup(place.dsn, place.blobs, repository)
-    assert first.copied == 6  # source and parse, body and meta, spans and cut
-    assert second.copied == 5  # the meta is the same
-    assert second.manifest.blobs.count == 11
+    assert first.copied == 7  # source and parse, body and meta, spans, cut and summary
+    assert second.copied == 6  # the meta is the same
+    assert second.manifest.blobs.count == 13
     await bring_back(repository, elsewhere, at=first.manifest.id)
-    assert len((await content_of(elsewhere))["blobs"]) == 6
+    assert len((await content_of(elsewhere))["blobs"]) == 7
 
 
 async def test_backups_are_found_by_time_and_id(
@@ -145,7 +145,7 @@ async def test_what_was_erased_later_does_not_come_back(
     old = (await backup(place.dsn, place.blobs, repository)).manifest
     await base.erase(gone)
     made = await backup(place.dsn, place.blobs, repository)
-    assert made.erased == 5  # the meta is needed by the other one
+    assert made.erased == 6  # the meta is needed by the other one
     restored = await bring_back(repository, elsewhere, at=old.id)
     assert restored.erased == 1
     content = await content_of(elsewhere)

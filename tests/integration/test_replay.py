@@ -509,6 +509,7 @@ def test_a_subject_goes_on_after_the_bus_went_away(
         await real(self, lines, last)
 
     monkeypatch.setattr(targets.Subject, "take", take)
+    monkeypatch.setattr(targets, "ANSWER_SECONDS", 2)
     given = ("--subject", "kb.replay.mine", "--data", str(tmp_path / "data"))
     assert kb(*given) == 1
     assert "the bus did not take the events" in error(capsys)
