@@ -88,8 +88,8 @@ def _of(change: Mapping[str, Any], last: Mapping[tuple[str, str], str]) -> Itera
     """`*_only`: the words are in no other text of the law, so they may not come on another day."""
     law, section, day = change["law"], change["section"], date.fromisoformat(change["changed_on"])
     old, new = _plain(change["old_snippet"]), _plain(change["new_snippet"])
-    late = new if change.get("new_only") else None
-    early = old if change.get("old_only") else None
+    late = _written(change["new_snippet"]) if change.get("new_only") else None
+    early = _written(change["old_snippet"]) if change.get("old_only") else None
     yield Asked(BEFORE, law, section, day - timedelta(days=1), old, late)
     yield Asked(ON, law, section, day, new, early)
     if last[law, section] == change["changed_on"]:
@@ -148,7 +148,8 @@ def _judge(question: Asked, scope: str, hits: Sequence[Mapping[str, Any]], docum
     """Only passages of the law itself count; what stands before them costs places."""
     texts = [_plain(h["text"]) if h["document_id"] == document else "" for h in hits]
     place = next((n for n, text in enumerate(texts, 1) if question.wanted in text), None)
-    leaked = question.gone is not None and any(question.gone in text for text in texts)
+    own = [_written(hit["text"]) for hit in hits if hit["document_id"] == document]
+    leaked = question.gone is not None and any(question.gone in text for text in own)
     first = hits[0] if hits else {"document_id": "", "heading_path": []}
     under = [_plain(heading) for heading in first["heading_path"]]
     right = first["document_id"] == document and _plain(question.section) in under
@@ -196,5 +197,11 @@ def as_json(judged: Sequence[Judged]) -> list[dict[str, Any]]:
 
 
 def _plain(text: str) -> str:
-    """Words only: marks, escapes and line ends differ between a source and canonical Markdown."""
-    return f" {' '.join(_WORD.findall(text.lower()))} "
+    """Words only: marks, escapes and line ends differ between a source and canonical Markdown. A
+    snippet may end within a word."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def _written(text: str) -> str:
+    """With its marks: words alone may be the beginning of what took their place."""
+    return " ".join(text.split())

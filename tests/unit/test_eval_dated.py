@@ -39,11 +39,11 @@ def test_a_change_is_asked_for_before_on_and_without_its_day(tmp_path: Path) -> 
     versions, asked = dated.read(folder(tmp_path, CHANGE, LATER))
     assert [v.day.year for v in versions] == [2012, 2013]
     assert [(q.when, q.day, q.wanted, q.gone) for q in asked] == [
-        (dated.BEFORE, date(2013, 1, 10), " ten euro ", None),
-        (dated.ON, date(2013, 1, 11), " twenty euro ", " ten euro "),
-        (dated.BEFORE, date(2018, 2, 2), " twenty euro ", None),
-        (dated.ON, date(2018, 2, 3), " thirty ", None),
-        (dated.NOW, None, " thirty ", None),  # only the last change of a section is what holds now
+        (dated.BEFORE, date(2013, 1, 10), "ten euro", None),
+        (dated.ON, date(2013, 1, 11), "twenty euro", "ten euro"),
+        (dated.BEFORE, date(2018, 2, 2), "twenty euro", None),
+        (dated.ON, date(2018, 2, 3), "thirty", None),
+        (dated.NOW, None, "thirty", None),  # only the last change of a section is what holds now
     ]
 
 
@@ -101,7 +101,7 @@ async def test_only_the_laws_own_passages_count_and_words_of_another_day_are_tol
     tmp_path: Path,
 ) -> None:
     _, asked = dated.read(folder(tmp_path, CHANGE))
-    base = Base(("other", "twenty euro"), ("doc-a", "It is ten euro."), ("doc-a", "twenty\neuro"))
+    base = Base(("other", "twenty euro"), ("doc-a", "It is ten  euro."), ("doc-a", "twenty\neuro"))
     judged = await dated.ask(base.client(), "p", asked)
     assert [(j.asked.when, j.scope, j.place, j.leaked) for j in judged[:4]] == [
         (dated.BEFORE, dated.WHOLE, 2, False),
