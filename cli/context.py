@@ -1,18 +1,20 @@
 """`kb context`: what a base knows of a question, as numbered sources for a model."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli import asking
-from cli.datadir import DataDir
 from cli.output import clean, note, out, raw
 from contracts.passages import ContextReply
 
 
-def context(  # noqa: PLR0913, PLR0917 - every option is a parameter
-    text: asking.Text,
-    data: asking.Data = asking.DATA,
+@asking.asks
+def context(
+    asked: dict[str, Any],
+    data: Path,
+    *,
     budget: Annotated[
         int | None, typer.Option("--budget", help="Tokens at most (3000), as the embedder counts.")
     ] = None,
@@ -25,36 +27,12 @@ def context(  # noqa: PLR0913, PLR0917 - every option is a parameter
     reading: Annotated[
         bool, typer.Option("--reading", help="In the order of the texts; else the best first.")
     ] = False,
-    top_k: asking.TopK = None,
-    as_of: asking.AsOf = None,
-    recorded_as_of: asking.RecordedAsOf = None,
-    include_historical: asking.Historical = False,
-    min_position: asking.MinPosition = None,
-    min_score: asking.MinScore = None,
-    project: asking.Projects = None,
-    heading: asking.Heading = None,
-    language: asking.Language = None,
-    type_: asking.Type = None,
-    document: asking.Document = None,
-    tag: asking.Tag = None,
-    class_: asking.Class = None,
-    dated_from: asking.DatedFrom = None,
-    dated_until: asking.DatedUntil = None,
-    received_from: asking.ReceivedFrom = None,
-    received_until: asking.ReceivedUntil = None,
-    max_distance: asking.MaxDistance = None,
-    no_fold: asking.NoFold = False,
-    json_: asking.Json = False,
+    json_: bool,
 ) -> None:
     """Numbered, fenced sources for a model. With --json exactly the reply of `POST /context`."""
-    options: dict[str, Any] = dict(locals())
-    del options["data"], options["json_"]
-    from cli.client import call
-
-    body = asking.body(options)
-    if body.pop("reading", False):
-        body["order"] = "reading"
-    reply = call(DataDir(data.absolute()), "POST", "/context", json=body)
+    asked |= asking.given(budget=budget, neighbours=neighbours, section=section)
+    asked |= {"order": "reading"} if reading else {}
+    reply = asking.ask(data, "/context", asked)
     if json_:
         raw(reply.content)
         return

@@ -1,50 +1,30 @@
 """`kb why`: why a passage is not among the answers to a question."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli import asking
-from cli.datadir import DataDir
 from cli.output import clean, out, raw
 from contracts.artifacts import breadcrumb
 from contracts.why import Ahead, LegWhy, WhyReply
 
 
-def why(  # noqa: PLR0913, PLR0917 - every option is a parameter
-    text: asking.Text,
+@asking.asks
+def why(
+    asked: dict[str, Any],
+    data: Path,
+    *,
     chunk: Annotated[str, typer.Argument(help="The passage: the chunk_id of a hit or a source.")],
     version: Annotated[
         str | None, typer.Option("--version", help="Whose, where several have one of that name.")
     ] = None,
-    data: asking.Data = asking.DATA,
-    top_k: asking.TopK = None,
-    as_of: asking.AsOf = None,
-    recorded_as_of: asking.RecordedAsOf = None,
-    include_historical: asking.Historical = False,
-    min_position: asking.MinPosition = None,
-    min_score: asking.MinScore = None,
-    project: asking.Projects = None,
-    heading: asking.Heading = None,
-    language: asking.Language = None,
-    type_: asking.Type = None,
-    document: asking.Document = None,
-    tag: asking.Tag = None,
-    class_: asking.Class = None,
-    dated_from: asking.DatedFrom = None,
-    dated_until: asking.DatedUntil = None,
-    received_from: asking.ReceivedFrom = None,
-    received_until: asking.ReceivedUntil = None,
-    max_distance: asking.MaxDistance = None,
-    no_fold: asking.NoFold = False,
-    json_: asking.Json = False,
+    json_: bool,
 ) -> None:
     """Ask as `kb query` does, with the same options, and tell what became of one passage."""
-    options: dict[str, Any] = dict(locals())
-    del options["data"], options["json_"]
-    from cli.client import call
-
-    reply = call(DataDir(data.absolute()), "POST", "/query/why", json=asking.body(options))
+    fields = asking.given(chunk=chunk, version=version)
+    reply = asking.ask(data, "/query/why", asked | fields)
     if json_:
         raw(reply.content)
     else:

@@ -22,7 +22,9 @@ import httpx
 from eval.bench.line import QUESTIONS
 from eval.bench.report import HEAD, Row
 from eval.bench.seeded import Material
+from eval.retrieval.pipeline import STUCK_SECONDS, finished
 from kernel.db import queries
+from kernel.testing_wait import eventually
 from tests.stack import Stack
 
 KNOWN = 10
@@ -102,9 +104,8 @@ async def _upload(client: httpx.AsyncClient, material: Material, number: int) ->
 
 
 async def _settled(client: httpx.AsyncClient, jobs: list[str]) -> None:
-    for job in jobs:
-        while not (await client.get(f"/jobs/{job}")).json()["done"]:  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
+    async for _ in finished(client, jobs):
+        pass
 
 
 async def _ask(client: httpx.AsyncClient, count: int) -> list[float]:
@@ -121,8 +122,11 @@ async def _ask(client: httpx.AsyncClient, count: int) -> list[float]:
 async def _begun(stack: Stack) -> None:
     """Return once passages of the load are embedded: converting them comes first."""
     before = await _embedded(stack)
-    while await _embedded(stack) == before:  # noqa: ASYNC110
-        await asyncio.sleep(0.2)
+
+    async def more() -> bool:
+        return await _embedded(stack) > before
+
+    await eventually(more, deadline=STUCK_SECONDS, every=0.2)
 
 
 async def _embedded(stack: Stack) -> int:

@@ -1,16 +1,17 @@
 """Each peer with hybrid search as its own documentation builds it: our embedder, its own BM25,
 splitter and fusion. Imported in the peers' environment only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from eval.retrieval.pipeline import Ranking, firsts
 from eval.retrieval.sets import Document
 
 QUERY, PASSAGE = "query: ", "passage: "
 """The prompts that the bundled model was trained with; citelog uses the same."""
-Search = Callable[[str], list[tuple[str, float]]]
+Search = Callable[[str], Ranking]
 """A question to ids of documents with scores, best first; of each document its first passage."""
 STEMMERS = {"en": "english", "de": "german", "ru": "russian"}
 """Languages of the sets for which a peer's keyword leg has a stemmer."""
@@ -48,7 +49,7 @@ def llamaindex(documents: Sequence[Document], model: Path, depth: int) -> Search
         use_async=False,
     )
 
-    def search(text: str) -> list[tuple[str, float]]:
+    def search(text: str) -> Ranking:
         return _firsts((n.node.metadata["of"], n.score) for n in retriever.retrieve(text))
 
     return search
@@ -87,7 +88,7 @@ def haystack(documents: Sequence[Document], model: Path, depth: int) -> Search:
     pipeline.connect("dense", "join")
     pipeline.connect("bm25", "join")
 
-    def search(text: str) -> list[tuple[str, float]]:
+    def search(text: str) -> Ranking:
         found = pipeline.run({"embed": {"text": text}, "bm25": {"query": text}})
         return _firsts((d.meta["of"], d.score) for d in found["join"]["documents"])
 
@@ -104,7 +105,7 @@ def txtai(documents: Sequence[Document], model: Path, depth: int) -> Search:
     )  # fmt: skip
     embeddings.index((d.id, d.markdown(title=True), None) for d in documents)
 
-    def search(text: str) -> list[tuple[str, float]]:
+    def search(text: str) -> Ranking:
         return _firsts(embeddings.search(text, depth))
 
     return search
@@ -123,8 +124,6 @@ def version(name: str) -> str:
     return metadata.version(SYSTEMS[name][1])
 
 
-def _firsts(found: Any) -> list[tuple[str, float]]:
-    firsts: dict[str, float] = {}
-    for id_, score in found:
-        firsts.setdefault(str(id_), float(score))
-    return list(firsts.items())
+def _firsts(found: Iterable[tuple[Any, Any]]) -> Ranking:
+    """The peers' own types as plain ones."""
+    return firsts((str(id_), float(score)) for id_, score in found)

@@ -155,10 +155,15 @@ async def _query(client: httpx.AsyncClient, project: str, text: str) -> httpx.Re
 
 def ranking(hits: Iterable[Mapping[str, Any]], ids: Mapping[str, str]) -> Ranking:
     """Passages as documents of the corpus: the first of each counts."""
-    found: dict[str, float] = {}
-    for hit in hits:
-        found.setdefault(ids[hit["document_id"]], hit["score"])
-    return list(found.items())
+    return firsts((ids[hit["document_id"]], hit["score"]) for hit in hits)
+
+
+def firsts(found: Iterable[tuple[str, float]]) -> Ranking:
+    """Of each document its first place."""
+    places: dict[str, float] = {}
+    for id_, score in found:
+        places.setdefault(id_, score)
+    return list(places.items())
 
 
 def _problem(reply: httpx.Response) -> str:

@@ -122,10 +122,10 @@ async def build(env: Env) -> Service:
         mode=settings.keyword_mode,
         fusion=settings.fusion,
         wait_s=settings.position_wait_s,
+        within_s=settings.answer_within_s,
         reranker=reranker,
         rerank_top=reranking.reranker_top,
     )
-    engine.within_s = settings.answer_within_s
     documents = Documents(env.log, env.blobs)
     app = create_app(env, engine, documents, projection, embedders.default.count_tokens)
     rate = AuditSettings().audit_per_minute

@@ -6,11 +6,13 @@ those of the body, each once; before one that begins inside a table the table's 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from contracts.http import VersionView
 from contracts.query import Hit
 from kernel.fence import fence, visible
 from services.search.passages import Bytes, source_of
+from services.search.sections import Sections, sections
 
 LONGEST = 200
 """Characters of a title and of a source's name; more is cut."""
@@ -29,6 +31,11 @@ class Text:
     version: VersionView
     body: bytes
     leads: dict[int, str]
+
+    @cached_property
+    def sections(self) -> Sections:
+        """Found once, however many passages of it are wanted with their sections."""
+        return sections(self.body)
 
     def joined(self, before: Bytes, after: Bytes) -> bool:
         """Is there nothing but white space between the two?"""

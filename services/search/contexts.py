@@ -14,7 +14,6 @@ from services.search.documents import Documents
 from services.search.engine import Engine
 from services.search.passages import Bytes, Passages, place, section_of, source_of
 from services.search.position import HEADER as POSITION
-from services.search.sections import sections
 
 
 class Contexts:
@@ -84,7 +83,7 @@ class Contexts:
             start = min(row.where.start for row in rows)
             wanted.append(Bytes(start, max(row.where.end for row in rows)))
         if request.section:
-            found = await asyncio.to_thread(sections, text.body)
+            found = await asyncio.to_thread(lambda: text.sections)
             whole = place(found, section_of(found, own))
             last = wanted[-1]
             wanted.append(Bytes(min(whole.byte_start, last.start), max(whole.byte_end, last.end)))

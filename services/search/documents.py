@@ -28,6 +28,7 @@ from kernel.db import queries
 from kernel.errors import Refusal
 from kernel.front_matter import front_matter
 from kernel.log import Log, to_envelope
+from services.search.domain import holds
 from services.search.notes import notes
 
 MOST_COUNTED = 1000
@@ -295,13 +296,7 @@ def valid_at(versions: list[VersionView], document_id: str, moment: datetime) ->
 
 def window_at(windows: list[Window], moment: datetime) -> Window | None:
     """The window that holds a moment."""
-    return next(
-        (
-            w for w in windows
-            if w.valid_from <= moment and (w.valid_until is None or w.valid_until > moment)
-        ),
-        None,
-    )  # fmt: skip
+    return next((w for w in windows if holds(w.valid_from, w.valid_until, moment)), None)
 
 
 def _version(row: Any, when: When = NOW) -> VersionView:

@@ -103,6 +103,11 @@ def moment_of(
     return None if include_historical else as_of or recorded_as_of or now
 
 
+def holds(begin: datetime, until: datetime | None, moment: datetime | None) -> bool:
+    """Is a span of validity in force at a moment? None: at any."""
+    return moment is None or (begin <= moment and (until is None or until > moment))
+
+
 def _from_last_to_first(scores: Mapping[Key, float]) -> Iterator[tuple[Key, float]]:
     """Scores from 0, the last of the first `SPAN`, to 1, the first."""
     ordered = sorted(scores.values(), reverse=True)[:SPAN] or [0.0]

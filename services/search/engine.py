@@ -70,10 +70,7 @@ class Answer:
 class Engine:
     """Answers `QueryRequest`s."""
 
-    within_s = 30.0
-    """Longest work at a question."""
-
-    def __init__(  # noqa: PLR0913  one place calls it with all of them
+    def __init__(  # noqa: PLR0913 - its parts and its settings, each by name
         self,
         event_log: Log,
         projection: Projection,
@@ -83,10 +80,12 @@ class Engine:
         mode: Mode = "or",
         fusion: Fusion = "rrf",
         wait_s: float = 5.0,
+        within_s: float = 30.0,
         reranker: Reranker | None = None,
         rerank_top: int = 10,
     ) -> None:
-        self._pool = event_log.pool
+        """`wait_s`: longest wait for a position; `within_s`: longest work at a question."""
+        self._pool, self._within_s = event_log.pool, within_s
         self.positions = Positions(event_log, projection, wait_s=wait_s)
         self._embedders = embedders if isinstance(embedders, Embedders) else Embedders(embedders)
         self._vectors = vectors
@@ -116,12 +115,12 @@ class Engine:
             Refusal: `too-slow`.
         """
         try:
-            async with asyncio.timeout(self.within_s) as clock:
+            async with asyncio.timeout(self._within_s) as clock:
                 yield
         except TimeoutError:
             if not clock.expired():  # a store's own
                 raise
-            reason = f"no answer within {self.within_s:g} s: ask again later, or for fewer words"
+            reason = f"no answer within {self._within_s:g} s: ask again later, or for fewer words"
             raise Refusal("too-slow", reason, status=504) from None
 
     async def _answer(self, request: QueryRequest) -> QueryReply:
@@ -140,7 +139,7 @@ class Engine:
         )
         if not request.explain:
             return reply
-        return await self._explained(reply, question, answer.look, shown)
+        return await self._explained(reply, question, answer, shown)
 
     async def answer(self, question: Question) -> Answer:
         """All that may be shown, best first."""
@@ -173,8 +172,9 @@ class Engine:
         return {r["point_id"]: words_held(question.terms, r["terms"]) async for r in rows}
 
     async def _explained(
-        self, reply: QueryReply, question: Question, look: Look, shown: Sequence[Candidate]
+        self, reply: QueryReply, question: Question, answer: Answer, shown: Sequence[Candidate]
     ) -> QueryReply:
+        look = answer.look
         places = {c.fused.key: place for place, c in enumerate(look.candidates, 1)}
         held = await self.words_of(question, look.scope, [c.fused.key for c in shown])
         notes = [explained_hit(c, look.scope, look.legs, places, held) for c in shown]
@@ -185,7 +185,7 @@ class Engine:
             self._mode,
             candidates=len(look.candidates),
             twins=len(look.candidates) - len(look.shown),
-            reranked=min(self._rerank_top, len(look.shown)) if reply.reranked else 0,
+            reranked=answer.read if answer.reranked else 0,
         )
         noted = zip(reply.results, notes, strict=True)
         hits = [hit.model_copy(update={"explain": note}) for hit, note in noted]

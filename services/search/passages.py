@@ -17,7 +17,7 @@ from kernel.errors import Refusal
 from kernel.log import Log
 from services.search.documents import NOW, Documents, When
 from services.search.history import InTime
-from services.search.places import LAST, Originals
+from services.search.places import LAST, Originals, check_range
 from services.search.sections import ROOT, Sections, sections
 
 
@@ -175,8 +175,7 @@ def _near(row: Any, body: bytes) -> Near:
 
 
 def _check(where: Bytes, body: bytes, *, whole: bool = False) -> None:
-    if not 0 <= where.start < where.end <= len(body):
-        raise Refusal("invalid-request", f"no range of a body of {len(body)} bytes")
+    check_range(where.start, where.end, body)
     for name, at in (("start", where.start), ("end", where.end)):
         if whole and at < len(body) and body[at] & 0xC0 == 0x80:
             left = at

@@ -35,8 +35,7 @@ class Originals:
         """
         version, body = await self._documents.body(id_)
         end = len(body) if byte_end is None else byte_end
-        if not 0 <= byte_start < end <= len(body):
-            raise Refusal("invalid-request", f"no range of a body of {len(body)} bytes")
+        check_range(byte_start, end, body)
         return Places(
             version_id=version.version_id,
             source_id=version.source_id,
@@ -83,6 +82,12 @@ class Originals:
                         yield piece
 
         return version, pieces()
+
+
+def check_range(start: int, end: int, body: bytes) -> None:
+    """Raises Refusal `invalid-request`: not a range of the body, or an empty one."""
+    if not 0 <= start < end <= len(body):
+        raise Refusal("invalid-request", f"no range of a body of {len(body)} bytes")
 
 
 def add_original_routes(app: FastAPI, originals: Originals) -> None:

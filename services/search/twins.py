@@ -1,9 +1,9 @@
 """Near-identical passages among the candidates: the best one is shown, the others stand under it.
 
-What differs must not matter: numbers, and words that deny, are the same, in the same order, and all
-but few other words are. Headings do not count, so one text in two documents is one. But within
-a version the headings tell passages apart, and of one document's versions only equal words are
-twins: what differs between them is what somebody asks who asks for all of them.
+What differs must not matter: numbers, names, and words that deny, oblige or allow are the same, in
+the same order, and all but few other words are. Headings do not count, so one text in two documents
+is one. But within a version the headings tell passages apart, and of one document's versions only
+equal words are twins: what differs between them is what somebody asks who asks for all of them.
 """
 
 import re

@@ -15,6 +15,7 @@ from kernel.db import queries
 from kernel.fence import visible
 from kernel.fit import Fit
 from services.search.bodies import parsed
+from services.search.domain import holds
 from services.search.engine import Answer, Engine
 from services.search.legs import Candidate, Found, Legs
 from services.search.position import HEADER as POSITION
@@ -289,8 +290,7 @@ def _valid(case: _Case) -> list[Any]:
 
 
 def _holds(window: Any, moment: datetime | None) -> bool:
-    begin, until = window["valid_from"], window["valid_until"]
-    return moment is None or bool(begin <= moment and (until is None or until > moment))
+    return holds(window["valid_from"], window["valid_until"], moment)
 
 
 def _known(window: Any) -> Known:

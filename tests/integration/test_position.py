@@ -36,8 +36,9 @@ class Door(Lines):
 
         settings = Settings.model_validate({"api_key": KEY})
         env: Any = SimpleNamespace(settings=settings, health=health, log=self.log, blobs=self.blobs)
-        engine = Engine(self.log, self.projection, self.embedder, self.vectors, wait_s=self.wait_s)
-        engine.within_s = self.within_s
+        legs = (self.embedder, self.vectors)
+        limits: Any = {"wait_s": self.wait_s, "within_s": self.within_s}
+        engine = Engine(self.log, self.projection, *legs, **limits)
         documents = Documents(self.log, self.blobs)  # type: ignore[arg-type]
         searching = create_app(env, engine, documents, self.projection, len)
         app = create_api("indexer", api_key=KEY, health=health)
